@@ -1,0 +1,123 @@
+//! The periods that a rule visits: every INTERVAL-th year, month, week, day, hour, minute or second,
+//! counted from the one that holds the anchor. All by arithmetic: nothing is walked.
+
+use super::rule::{Freq, Rule};
+use super::times::Times;
+use crate::civil::{Civil, DAY, Date, iso_weekday};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cadence {
+    freq: Freq,
+    interval: i64,
+    /// Day number on which some week begins.
+    week_origin: i64,
+    /// The index of the anchor's period.
+    origin: i64,
+}
+
+impl Cadence {
+    pub fn new(rule: &Rule, anchor: Civil) -> Self {
+        let into_week = (i64::from(iso_weekday(0)) - i64::from(rule.week_start)).rem_euclid(7);
+        let mut cadence = Cadence {
+            freq: rule.freq,
+            interval: rule.interval.into(),
+            week_origin: -into_week,
+            origin: 0,
+        };
+        cadence.origin = cadence.period_of(anchor);
+        cadence
+    }
+
+    /// The index of the period that holds a time.
+    pub fn period_of(self, at: Civil) -> i64 {
+        match self.freq {
+            Freq::Yearly => at.date().year.into(),
+            Freq::Monthly => month_index(at.days()),
+            Freq::Weekly => (at.days() - self.week_origin).div_euclid(7),
+            Freq::Daily => at.days(),
+            Freq::Hourly => at.0.div_euclid(3_600),
+            Freq::Minutely => at.0.div_euclid(60),
+            Freq::Secondly => at.0,
+        }
+    }
+
+    /// The first second of a period; the end of time for those beyond any calendar.
+    pub fn start_of(self, period: i64) -> Civil {
+        let unit = match self.freq {
+            Freq::Yearly | Freq::Monthly => {
+                let month = if self.freq == Freq::Yearly {
+                    period.saturating_mul(12)
+                } else {
+                    period
+                };
+                return month_start(month).map_or(Civil(i64::MAX), |days| Civil::new(days, 0));
+            }
+            Freq::Weekly => 7 * DAY,
+            Freq::Daily => DAY,
+            Freq::Hourly => 3_600,
+            Freq::Minutely => 60,
+            Freq::Secondly => 1,
+        };
+        let origin = if self.freq == Freq::Weekly {
+            self.week_origin * DAY
+        } else {
+            0
+        };
+        Civil(period.saturating_mul(unit).saturating_add(origin))
+    }
+
+    /// `at` itself when a visited period holds it, else the start of the next visited period.
+    pub fn at_or_after(self, at: Civil) -> Civil {
+        let period = self.period_of(at);
+        match (period - self.origin).rem_euclid(self.interval) {
+            0 => at,
+            past => self.start_of(period + self.interval - past),
+        }
+    }
+
+    /// `at` itself when a visited period holds it, else the last second of the visited period before.
+    pub fn at_or_before(self, at: Civil) -> Civil {
+        let period = self.period_of(at);
+        match (period - self.origin).rem_euclid(self.interval) {
+            0 => at,
+            past => Civil(self.start_of(period - past + 1).0 - 1),
+        }
+    }
+
+    /// Are the periods days or shorter?
+    pub fn is_within_a_day(self) -> bool {
+        self.freq >= Freq::Daily
+    }
+
+    /// The times of day that lie in the period of `at`: all of them, unless it is shorter than a day.
+    pub fn times_in_period(self, times: Times, at: Civil) -> Times {
+        let time = at.second_of_day();
+        let mut within = times;
+        if self.freq >= Freq::Hourly {
+            within.hours &= 1 << (time / 3_600);
+        }
+        if self.freq >= Freq::Minutely {
+            within.minutes &= 1 << (time / 60 % 60);
+        }
+        if self.freq >= Freq::Secondly {
+            within.seconds &= 1 << (time % 60);
+        }
+        within
+    }
+}
+
+/// Months since January of the year 0.
+pub(super) fn month_index(days: i64) -> i64 {
+    let date = Date::from_days(days);
+    i64::from(date.year) * 12 + i64::from(date.month) - 1
+}
+
+/// (year, month) of a month index, unless the year is out of any calendar.
+pub(super) fn year_and_month(index: i64) -> Option<(i32, u8)> {
+    let year = i32::try_from(index.div_euclid(12)).ok()?;
+    Some((year, index.rem_euclid(12) as u8 + 1))
+}
+
+fn month_start(index: i64) -> Option<i64> {
+    year_and_month(index).map(|(year, month)| Date::new(year, month, 1).days())
+}

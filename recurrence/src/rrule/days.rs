@@ -1,0 +1,219 @@
+//! Which days of a month a rule allows: its day parts, all holding together, as one bit per day.
+//!
+//! A rule's day parts look only at the date, so a month's mask is all that a search needs; and the
+//! calendar repeats after 4,800 months, so a rule without a day in that many months has none.
+
+use super::rule::{Freq, NthWeekday, Rule};
+use crate::civil::{Date, days_in_month, is_leap, iso_weekday};
+
+/// Numbers counted from the start or from the end of something with at most 63 of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct FromEitherEnd {
+    from_start: u64,
+    from_end: u64,
+}
+
+impl FromEitherEnd {
+    fn new(numbers: impl IntoIterator<Item = i16>) -> Self {
+        let mut set = Self::default();
+        for number in numbers {
+            let side = if number > 0 {
+                &mut set.from_start
+            } else {
+                &mut set.from_end
+            };
+            *side |= 1 << number.unsigned_abs();
+        }
+        set
+    }
+
+    fn is_empty(self) -> bool {
+        self.from_start | self.from_end == 0
+    }
+
+    fn has(self, from_start: i64, from_end: i64) -> bool {
+        self.from_start >> from_start & 1 == 1 || self.from_end >> from_end & 1 == 1
+    }
+}
+
+/// The day parts of a rule, with the anchor's day where the rule names none.
+#[derive(Clone, Debug)]
+pub(super) struct Days {
+    /// Bit m is month m, 1 to 12.
+    months: u16,
+    month_days: FromEitherEnd,
+    /// Bit d is ISO weekday d, 1 to 7: every such day of the period.
+    weekdays: u8,
+    /// By ISO weekday: the numbered ones.
+    nth_weekdays: [FromEitherEnd; 8],
+    has_weekdays: bool,
+    /// Numbered weekdays are counted in the year rather than in the month.
+    nth_of_year: bool,
+    year_days: Vec<i16>,
+    weeks: FromEitherEnd,
+    week_start: u8,
+}
+
+impl Days {
+    pub fn new(rule: &Rule, anchor_days: i64) -> Self {
+        let anchor = Date::from_days(anchor_days);
+        let mut months = rule.months.clone();
+        let mut month_days = rule.month_days.clone();
+        let mut weekdays = rule.weekdays.clone();
+        // What the rule leaves open comes from the anchor. BYWEEKNO alone is every day of the
+        // week: readers of RFC 5545 agree on that, though its text could mean the anchor's weekday.
+        let names_a_day = !rule.week_numbers.is_empty()
+            || !rule.year_days.is_empty()
+            || !month_days.is_empty()
+            || !weekdays.is_empty();
+        if !names_a_day {
+            match rule.freq {
+                Freq::Yearly => {
+                    month_days.push(anchor.day.into());
+                    if months.is_empty() {
+                        months.push(anchor.month.into());
+                    }
+                }
+                Freq::Monthly => month_days.push(anchor.day.into()),
+                Freq::Weekly => weekdays.push(NthWeekday {
+                    weekday: iso_weekday(anchor_days),
+                    nth: None,
+                }),
+                _ => {}
+            }
+        }
+        let mut plain = 0;
+        let mut nth_weekdays = [FromEitherEnd::default(); 8];
+        for weekday in 1..=7 {
+            let of_this_day = || weekdays.iter().filter(move |day| day.weekday == weekday);
+            if of_this_day().any(|day| day.nth.is_none()) {
+                plain |= 1 << weekday;
+            }
+            nth_weekdays[usize::from(weekday)] =
+                FromEitherEnd::new(of_this_day().filter_map(|day| day.nth));
+        }
+        Days {
+            months: if months.is_empty() {
+                !0
+            } else {
+                months.iter().fold(0, |set, month| set | 1 << month)
+            },
+            month_days: FromEitherEnd::new(month_days),
+            weekdays: plain,
+            nth_weekdays,
+            has_weekdays: !weekdays.is_empty(),
+            nth_of_year: rule.freq == Freq::Yearly && rule.months.is_empty(),
+            year_days: rule.year_days.clone(),
+            weeks: FromEitherEnd::new(rule.week_numbers.iter().copied()),
+            week_start: rule.week_start,
+        }
+    }
+
+    /// Bit d - 1 is set when day d of the month is allowed.
+    pub fn of_month(&self, year: i32, month: u8) -> u32 {
+        if self.months >> month & 1 == 0 {
+            return 0;
+        }
+        let length = i64::from(days_in_month(year, month));
+        let first = Date::new(year, month, 1).days();
+        let mut mask = ((1u64 << length) - 1) as u32;
+        if !self.month_days.is_empty() {
+            mask = keep(mask, |day| self.month_days.has(day + 1, length - day));
+        }
+        if self.has_weekdays {
+            let year_start = Date::new(year, 1, 1).days();
+            let (offset, of) = if self.nth_of_year {
+                (first - year_start, year_length(year))
+            } else {
+                (0, length)
+            };
+            mask = keep(mask, |day| {
+                let weekday = iso_weekday(first + day);
+                let place = offset + day;
+                self.weekdays >> weekday & 1 == 1
+                    || self.nth_weekdays[usize::from(weekday)]
+                        .has(place / 7 + 1, (of - 1 - place) / 7 + 1)
+            });
+        }
+        if !self.year_days.is_empty() {
+            let offset = first - Date::new(year, 1, 1).days();
+            let allowed = self.year_days.iter().fold(0u32, |set, number| {
+                let place = match *number {
+                    number if number > 0 => i64::from(number) - 1,
+                    number => year_length(year) + i64::from(number),
+                };
+                let day = place - offset;
+                if (0..length).contains(&day) {
+                    set | 1 << day
+                } else {
+                    set
+                }
+            });
+            mask &= allowed;
+        }
+        if !self.weeks.is_empty() {
+            mask = keep(mask, |day| {
+                let (number, of) = week_number(first + day, year, self.week_start);
+                self.weeks.has(number, of + 1 - number)
+            });
+        }
+        mask
+    }
+}
+
+/// The days of `mask` that pass, each given as its place in the month, from 0.
+fn keep(mask: u32, passes: impl Fn(i64) -> bool) -> u32 {
+    let mut rest = mask;
+    let mut kept = 0;
+    while rest != 0 {
+        let day = rest.trailing_zeros();
+        rest &= rest - 1;
+        kept |= u32::from(passes(day.into())) << day;
+    }
+    kept
+}
+
+fn year_length(year: i32) -> i64 {
+    365 + i64::from(is_leap(year))
+}
+
+/// (week number, number of weeks) of a day in calendar year `year`. A week begins on `week_start` and
+/// belongs to the year that holds at least four of its days, which may be the year before or after.
+fn week_number(days: i64, year: i32, week_start: u8) -> (i64, i64) {
+    let this = first_week(year, week_start);
+    let next = first_week(year + 1, week_start);
+    let (start, end) = if days < this {
+        (first_week(year - 1, week_start), this)
+    } else if days < next {
+        (this, next)
+    } else {
+        (next, first_week(year + 2, week_start))
+    };
+    ((days - start) / 7 + 1, (end - start) / 7)
+}
+
+/// The first day of week 1.
+fn first_week(year: i32, week_start: u8) -> i64 {
+    // Week 1 is the one that holds 4 January.
+    let fourth = Date::new(year, 1, 4).days();
+    let into_week = (i64::from(iso_weekday(fourth)) - i64::from(week_start)).rem_euclid(7);
+    fourth - into_week
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::civil::iso_week;
+
+    #[test]
+    fn weeks_that_begin_on_monday_are_iso_weeks() {
+        for days in 0..146_097 {
+            let year = Date::from_days(days).year;
+            let (number, of) = week_number(days, year, 1);
+            let (iso_year, iso_number) = iso_week(days);
+            assert_eq!(number, i64::from(iso_number));
+            let last = Date::new(iso_year, 12, 28).days();
+            assert_eq!(of, i64::from(iso_week(last).1));
+        }
+    }
+}
