@@ -5,5 +5,23 @@
 
 #![forbid(unsafe_code)]
 
+pub mod at;
 pub mod civil;
+pub mod cron;
+mod error;
+pub mod interval;
+mod occurrence;
+mod policy;
+mod recurrence;
 pub mod rrule;
+pub mod rule;
+mod schedule;
+mod search;
+mod zone;
+
+pub use error::{RecurrenceError, ScheduleError, ZoneError};
+pub use occurrence::{Occurrence, Shift};
+pub use policy::{OnFold, OnGap, PolicyError};
+pub use recurrence::{Bounds, Recurrence};
+pub use schedule::{Kind, Schedule};
+pub use zone::{Zone, tzdata_version};

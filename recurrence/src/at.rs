@@ -1,0 +1,118 @@
+//! One time only.
+
+use std::fmt;
+
+use chrono::{DateTime, NaiveDateTime};
+
+use crate::civil::{Civil, Date};
+use crate::error::ScheduleError;
+use crate::interval::excerpt;
+
+/// A single moment: a wall-clock reading in the schedule's zone, or an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct At {
+    moment: Moment,
+    nanos: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    Local(Civil),
+    /// Unix seconds.
+    Instant(i64),
+}
+
+impl At {
+    /// Parses `at 2027-01-31T09:00:00`, with an offset or without.
+    pub(crate) fn parse(text: &str) -> Result<At, ScheduleError> {
+        let refused = || {
+            ScheduleError::new(format!(
+                "time \"{}\" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00",
+                excerpt(text)
+            ))
+        };
+        let stamp = text.get(3..).map(str::trim_ascii).ok_or_else(refused)?;
+        if !stamp.is_ascii() {
+            return Err(refused());
+        }
+        let stamp = stamp.replacen(' ', "T", 1).to_ascii_uppercase();
+        let (local, offset) = split_offset(&stamp);
+        let offset = offset
+            .map(|o| parse_offset(o).ok_or_else(refused))
+            .transpose()?;
+        let naive = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f")
+            .or_else(|_| NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M"))
+            .map_err(|_| refused())?;
+        let utc = naive.and_utc();
+        let (seconds, nanos) = (utc.timestamp(), utc.timestamp_subsec_nanos());
+        let year = Civil(seconds).date().year;
+        // chrono reads :60 as a leap second, which no clock here ever shows.
+        if !(1..=9999).contains(&year) || nanos >= 1_000_000_000 {
+            return Err(refused());
+        }
+        let moment = match offset {
+            None => Moment::Local(Civil(seconds)),
+            Some(offset) => Moment::Instant(seconds - offset),
+        };
+        Ok(At { moment, nanos })
+    }
+
+    pub fn moment(&self) -> Moment {
+        self.moment
+    }
+
+    /// The fraction of a second, in nanoseconds.
+    pub fn subsec_nanos(&self) -> u32 {
+        self.nanos
+    }
+}
+
+/// Splits `2027-01-31T09:00:00+01:00` before its offset.
+fn split_offset(stamp: &str) -> (&str, Option<&str>) {
+    let time = stamp.find('T').unwrap_or(stamp.len());
+    match stamp[time..].find(['Z', '+', '-']) {
+        Some(index) => {
+            let (local, offset) = stamp.split_at(time + index);
+            (local, Some(offset))
+        }
+        None => (stamp, None),
+    }
+}
+
+/// `Z`, `+01`, `+0130` or `+01:30`, in seconds.
+fn parse_offset(text: &str) -> Option<i64> {
+    if text == "Z" {
+        return Some(0);
+    }
+    let sign = if text.starts_with('-') { -1 } else { 1 };
+    let digits: String = match text[1..].split_once(':') {
+        Some((hours, minutes)) if hours.len() == 2 => format!("{hours}{minutes}"),
+        Some(_) => return None,
+        None => text[1..].to_owned(),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (hours, minutes): (i64, i64) = match digits.len() {
+        2 => (digits.parse().ok()?, 0),
+        4 => (digits[..2].parse().ok()?, digits[2..].parse().ok()?),
+        _ => return None,
+    };
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, suffix) = match self.moment {
+            Moment::Local(civil) => (civil.0, ""),
+            Moment::Instant(instant) => (instant, "Z"),
+        };
+        let Date { year, month, day } = Civil(seconds).date();
+        let time = DateTime::from_timestamp(seconds, self.nanos).unwrap_or_default();
+        write!(
+            f,
+            "at {year:04}-{month:02}-{day:02}T{}{suffix}",
+            time.format("%H:%M:%S%.f")
+        )
+    }
+}

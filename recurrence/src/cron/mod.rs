@@ -1,0 +1,245 @@
+//! Cron expressions after the Open Cron Pattern Specification.
+
+mod days;
+mod field;
+mod search;
+
+use std::fmt;
+
+use crate::civil::{Civil, Date};
+use crate::error::ScheduleError;
+use crate::search::CivilSet;
+use days::DayRule;
+pub use field::{Field, FieldKind, Item};
+
+/// A validated cron expression, compiled to bit sets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CronSpec {
+    second: Field,
+    minute: Field,
+    hour: Field,
+    day_of_month: Field,
+    month: Field,
+    day_of_week: Field,
+    year: Field,
+    /// `+`: a day must match both day fields.
+    both_days: bool,
+    sets: Sets,
+}
+
+/// What the search reads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Sets {
+    seconds: u64,
+    minutes: u64,
+    hours: u32,
+    /// Bit `m - 1` is month `m`.
+    months: u16,
+    days: DayRule,
+    /// Bit `y - 1970`; `None` is any year, before 1970 as well.
+    years: Option<Box<[u64]>>,
+}
+
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@YEARLY", "0 0 1 1 *"),
+    ("@ANNUALLY", "0 0 1 1 *"),
+    ("@MONTHLY", "0 0 1 * *"),
+    ("@WEEKLY", "0 0 * * 0"),
+    ("@DAILY", "0 0 * * *"),
+    ("@MIDNIGHT", "0 0 * * *"),
+    ("@HOURLY", "0 * * * *"),
+];
+
+impl CronSpec {
+    /// Parses an expression of 5, 6 (seconds first) or 7 (year last) fields, or a nickname.
+    pub fn parse(text: &str) -> Result<CronSpec, ScheduleError> {
+        let upper = text.trim_ascii().to_ascii_uppercase();
+        let expression = match upper.starts_with('@') {
+            true => expand_nickname(&upper)?,
+            false => &upper,
+        };
+        let texts: Vec<&str> = expression.split_ascii_whitespace().collect();
+        let (second, rest, year) = match texts.as_slice() {
+            rest @ [_, _, _, _, _] => ("0", rest, "*"),
+            [second, rest @ ..] if rest.len() == 5 => (*second, rest, "*"),
+            [second, rest @ .., year] if rest.len() == 5 => (*second, rest, *year),
+            _ => {
+                return Err(ScheduleError::new(format!(
+                    "cron expression \"{}\" has {} fields, expected 5, 6 or 7",
+                    text.trim_ascii(),
+                    texts.len()
+                ))
+                .with_hint(
+                    "The fields are [second] minute hour day-of-month month day-of-week [year].",
+                ));
+            }
+        };
+        let (both_days, day_of_week) = match rest[4].strip_prefix('+') {
+            Some(days) => (true, days),
+            None => (false, rest[4]),
+        };
+        CronSpec::compile(
+            Field::parse(FieldKind::Second, second)?,
+            Field::parse(FieldKind::Minute, rest[0])?,
+            Field::parse(FieldKind::Hour, rest[1])?,
+            Field::parse(FieldKind::DayOfMonth, rest[2])?,
+            Field::parse(FieldKind::Month, rest[3])?,
+            Field::parse(FieldKind::DayOfWeek, day_of_week)?,
+            Field::parse(FieldKind::Year, year)?,
+            both_days,
+        )
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "seven fields and a flag, in their order"
+    )]
+    fn compile(
+        second: Field,
+        minute: Field,
+        hour: Field,
+        day_of_month: Field,
+        month: Field,
+        day_of_week: Field,
+        year: Field,
+        both_days: bool,
+    ) -> Result<CronSpec, ScheduleError> {
+        // `+` says something only where both day fields restrict.
+        let both_days = both_days && !day_of_month.is_any() && !day_of_week.is_any();
+        let sets = Sets {
+            seconds: bits(&second),
+            minutes: bits(&minute),
+            hours: bits(&hour) as u32,
+            months: (bits(&month) >> 1) as u16,
+            days: DayRule::new(&day_of_month, &day_of_week, both_days),
+            years: year_bits(&year),
+        };
+        let spec = CronSpec {
+            second,
+            minute,
+            hour,
+            day_of_month,
+            month,
+            day_of_week,
+            year,
+            both_days,
+            sets,
+        };
+        if spec.never_matches() {
+            return Err(ScheduleError::new(format!(
+                "cron expression \"{spec}\" names no date that exists"
+            )));
+        }
+        Ok(spec)
+    }
+
+    /// Whether no date matches. The calendar repeats every 400 years.
+    fn never_matches(&self) -> bool {
+        let (first, last) = match &self.sets.years {
+            None => (2000, 2399),
+            Some(_) => (1970, 9999),
+        };
+        search::next_day(&self.sets, Date::new(first, 1, 1), last).is_none()
+    }
+
+    /// A field that is not written is `0` for seconds and `*` for years.
+    pub fn field(&self, kind: FieldKind) -> &Field {
+        match kind {
+            FieldKind::Second => &self.second,
+            FieldKind::Minute => &self.minute,
+            FieldKind::Hour => &self.hour,
+            FieldKind::DayOfMonth => &self.day_of_month,
+            FieldKind::Month => &self.month,
+            FieldKind::DayOfWeek => &self.day_of_week,
+            FieldKind::Year => &self.year,
+        }
+    }
+
+    /// Whether a day must match both day fields (`+`), not just one of them.
+    pub fn requires_both_days(&self) -> bool {
+        self.both_days
+    }
+
+    /// Whether the expression steps through the day with `*` or `/` and so keeps its real-time
+    /// cadence across clock changes, rather than naming fixed times of day.
+    pub fn is_stepping(&self) -> bool {
+        [&self.second, &self.minute, &self.hour]
+            .into_iter()
+            .any(Field::is_stepping)
+    }
+}
+
+fn expand_nickname(upper: &str) -> Result<&'static str, ScheduleError> {
+    if let Some((_, expression)) = NICKNAMES.iter().find(|(name, _)| *name == upper) {
+        return Ok(expression);
+    }
+    let written = upper.to_ascii_lowercase();
+    let error = ScheduleError::new(match upper {
+        "@REBOOT" => format!("nickname \"{written}\" is not a time"),
+        _ => format!("nickname \"{written}\" is unknown"),
+    });
+    Err(error.with_hint("Use @hourly, @daily, @midnight, @weekly, @monthly, @yearly or @annually."))
+}
+
+fn bits(field: &Field) -> u64 {
+    field
+        .items()
+        .iter()
+        .fold(0, |bits, item| bits | days::values(field.kind(), *item))
+}
+
+fn year_bits(field: &Field) -> Option<Box<[u64]>> {
+    if field.is_any() {
+        return None;
+    }
+    let (min, max) = field.kind().range();
+    let mut words = vec![0u64; usize::from(max - min) / 64 + 1];
+    for item in field.items() {
+        let (first, last, step) = match *item {
+            Item::AnyStep { step } => (min, max, step),
+            Item::Value(value) => (value, value, 1),
+            Item::Range { first, last } => (first, last, 1),
+            Item::RangeStep { first, last, step } => (first, last, step),
+            _ => continue,
+        };
+        for year in (first..=last).step_by(usize::from(step)) {
+            let index = usize::from(year - min);
+            words[index / 64] |= 1 << (index % 64);
+        }
+    }
+    Some(words.into())
+}
+
+impl fmt::Display for CronSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_year = !self.year.is_any();
+        let has_second = has_year || self.second.items() != [Item::Value(0)];
+        if has_second {
+            write!(f, "{} ", self.second)?;
+        }
+        let plus = if self.both_days { "+" } else { "" };
+        write!(
+            f,
+            "{} {} {} {} {plus}{}",
+            self.minute, self.hour, self.day_of_month, self.month, self.day_of_week
+        )?;
+        if has_year {
+            write!(f, " {}", self.year)?;
+        }
+        Ok(())
+    }
+}
+
+impl CivilSet for CronSpec {
+    fn at_or_after(&self, civil: Civil) -> Option<Civil> {
+        search::at_or_after(&self.sets, civil)
+    }
+
+    fn at_or_before(&self, civil: Civil) -> Option<Civil> {
+        search::at_or_before(&self.sets, civil)
+    }
+
+    fn count(&self, first: Civil, last: Civil, _cap: u64) -> u64 {
+        search::count(&self.sets, first, last)
+    }
+}

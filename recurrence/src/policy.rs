@@ -1,0 +1,95 @@
+//! What to do with wall-clock times that a clock change removes or repeats.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A local time that does not exist because the clock jumped over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnGap {
+    /// Run at the first instant after the gap.
+    #[default]
+    RollForward,
+    /// Don't run that time.
+    Skip,
+}
+
+/// A local time that the clock shows twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnFold {
+    #[default]
+    First,
+    Second,
+    Both,
+}
+
+/// A policy name that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyError {
+    policy: &'static str,
+    value: String,
+    allowed: &'static str,
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} \"{}\" is unknown, expected {}",
+            self.policy, self.value, self.allowed
+        )
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+impl FromStr for OnGap {
+    type Err = PolicyError;
+
+    fn from_str(value: &str) -> Result<Self, PolicyError> {
+        match value {
+            "roll_forward" => Ok(OnGap::RollForward),
+            "skip" => Ok(OnGap::Skip),
+            _ => Err(PolicyError {
+                policy: "on_dst_gap",
+                value: value.to_owned(),
+                allowed: "roll_forward or skip",
+            }),
+        }
+    }
+}
+
+impl fmt::Display for OnGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OnGap::RollForward => "roll_forward",
+            OnGap::Skip => "skip",
+        })
+    }
+}
+
+impl FromStr for OnFold {
+    type Err = PolicyError;
+
+    fn from_str(value: &str) -> Result<Self, PolicyError> {
+        match value {
+            "first" => Ok(OnFold::First),
+            "second" => Ok(OnFold::Second),
+            "both" => Ok(OnFold::Both),
+            _ => Err(PolicyError {
+                policy: "on_dst_fold",
+                value: value.to_owned(),
+                allowed: "first, second or both",
+            }),
+        }
+    }
+}
+
+impl fmt::Display for OnFold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OnFold::First => "first",
+            OnFold::Second => "second",
+            OnFold::Both => "both",
+        })
+    }
+}

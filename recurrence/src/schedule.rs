@@ -1,0 +1,128 @@
+//! The one type of all schedules, and the one parser.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::at::At;
+use crate::cron::CronSpec;
+use crate::error::ScheduleError;
+use crate::interval::Interval;
+use crate::rrule::RuleSet;
+use crate::rule::StructuredRule;
+
+/// A validated schedule. Its `Display` is the canonical text, which parses back to an equal value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Schedule {
+    kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Cron(CronSpec),
+    Interval(Interval),
+    Rule(StructuredRule),
+    RRule(RuleSet),
+    At(At),
+}
+
+/// The longest text that is read, in bytes. Nobody writes a longer one by hand; rules with lists of
+/// dates have a limit of their own.
+pub const MAX_TEXT: usize = 1_000;
+
+impl Schedule {
+    /// Parses any notation: cron, a nickname or preset, an interval, a JSON rule, an RRULE, or
+    /// `at` a time.
+    pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
+        let trimmed = text.trim_ascii();
+        if starts_with_ignoring_case(trimmed, "RRULE") {
+            let rules = RuleSet::parse(trimmed).map_err(|error| {
+                let plain = ScheduleError::new(error.to_string());
+                match error.hint() {
+                    Some(hint) => plain.with_hint(hint),
+                    None => plain,
+                }
+            })?;
+            return Ok(Kind::RRule(rules).into());
+        }
+        if text.len() > MAX_TEXT {
+            return Err(ScheduleError::new(format!(
+                "schedule has {} bytes, expected at most {MAX_TEXT}",
+                text.len()
+            )));
+        }
+        if trimmed.is_empty() {
+            return Err(ScheduleError::new("schedule is empty").with_hint(NOTATIONS));
+        }
+        if trimmed.starts_with('{') {
+            return StructuredRule::parse(trimmed).map(|rule| Kind::Rule(rule).into());
+        }
+        if starts_with_ignoring_case(trimmed, "at ") {
+            return At::parse(trimmed).map(|at| Kind::At(at).into());
+        }
+        // Cron may have blanks around it; an interval is one word.
+        if trimmed.starts_with('@') || trimmed.split_ascii_whitespace().nth(2).is_some() {
+            return CronSpec::parse(trimmed).map(|cron| Kind::Cron(cron).into());
+        }
+        if let Some(expression) = preset(trimmed) {
+            return CronSpec::parse(expression).map(|cron| Kind::Cron(cron).into());
+        }
+        Interval::parse(text).map(|interval| Kind::Interval(interval).into())
+    }
+
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Whether occurrences are counted from `starts_at`, which must then be given.
+    pub fn needs_start(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::Interval(_) | Kind::Rule(_) | Kind::RRule(_)
+        )
+    }
+}
+
+pub(crate) const NOTATIONS: &str = "Write a cron expression (0 9 * * MON-FRI), an interval (90m, P1M), \
+     a JSON rule ({\"every\":2,\"unit\":\"week\"}), an RRULE, or \"at\" and a time.";
+
+fn preset(text: &str) -> Option<&'static str> {
+    match text {
+        "hourly" => Some("@hourly"),
+        "daily" => Some("@daily"),
+        "weekly" => Some("@weekly"),
+        "monthly" => Some("@monthly"),
+        "yearly" => Some("@yearly"),
+        _ => None,
+    }
+}
+
+fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+impl From<Kind> for Schedule {
+    fn from(kind: Kind) -> Schedule {
+        Schedule { kind }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = ScheduleError;
+
+    fn from_str(text: &str) -> Result<Schedule, ScheduleError> {
+        Schedule::parse(text)
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Cron(cron) => cron.fmt(f),
+            Kind::Interval(interval) => interval.fmt(f),
+            Kind::Rule(rule) => rule.fmt(f),
+            Kind::RRule(rules) => rules.fmt(f),
+            Kind::At(at) => at.fmt(f),
+        }
+    }
+}

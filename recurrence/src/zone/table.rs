@@ -1,0 +1,178 @@
+//! A zone as a sorted list of its clock changes.
+//!
+//! chrono-tz answers "which offset at this instant" but keeps its transitions to itself, and the
+//! searches need them: where does this offset end, is this wall-clock time missing or repeated. So
+//! each zone is probed once, on first use, and kept for the life of the process.
+
+use std::sync::OnceLock;
+
+use chrono::{DateTime, Offset, TimeZone};
+use chrono_tz::{TZ_VARIANTS, Tz};
+
+use crate::civil::{Civil, DAY};
+
+/// A moment at which a zone's clocks are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transition {
+    /// Unix seconds of the first instant with the new offset.
+    pub at: i64,
+    /// Seconds east of UTC before and after.
+    pub before: i32,
+    pub after: i32,
+}
+
+impl Transition {
+    /// The first wall-clock reading that is missing or repeated.
+    pub const fn low(&self) -> Civil {
+        let smaller = if self.before < self.after {
+            self.before
+        } else {
+            self.after
+        };
+        Civil(self.at + smaller as i64)
+    }
+
+    /// The first wall-clock reading after those.
+    pub const fn high(&self) -> Civil {
+        let larger = if self.before < self.after {
+            self.after
+        } else {
+            self.before
+        };
+        Civil(self.at + larger as i64)
+    }
+
+    /// Whether the clocks go forward, so that readings are missing.
+    pub const fn is_gap(&self) -> bool {
+        self.after > self.before
+    }
+}
+
+/// Which instants show a wall-clock reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading<'a> {
+    /// Exactly one: these Unix seconds.
+    Once(i64),
+    /// None: the clocks jump over it.
+    Missing(&'a Transition),
+    /// Two: once before and once after the clocks go back.
+    Twice(&'a Transition),
+}
+
+#[derive(Debug)]
+pub(crate) struct ZoneTable {
+    /// The offset before the first transition.
+    first_offset: i32,
+    transitions: Vec<Transition>,
+}
+
+/// Where probing starts and ends: before the oldest and after the newest transition in the IANA
+/// database (1840s; chrono-tz expands today's rules up to 2100).
+const PROBE_FROM: i64 = -4_500_000_000;
+const PROBE_UNTIL: i64 = 4_150_000_000;
+
+/// Short enough that no zone changes its offset and back between two probes. Measured over all
+/// zones with an hourly probe; `tests/zones.rs` looks for a change that was missed.
+const PROBE_STEP: i64 = DAY;
+
+impl ZoneTable {
+    pub const UTC: ZoneTable = ZoneTable {
+        first_offset: 0,
+        transitions: Vec::new(),
+    };
+
+    /// The table of a zone, built on first use.
+    pub fn of(tz: Tz) -> &'static ZoneTable {
+        static TABLES: [OnceLock<ZoneTable>; TZ_VARIANTS.len()] =
+            [const { OnceLock::new() }; TZ_VARIANTS.len()];
+        static OTHER: ZoneTable = ZoneTable::UTC;
+        match TABLES.get(tz as usize) {
+            Some(cell) => cell.get_or_init(|| ZoneTable::probe(tz)),
+            None => &OTHER,
+        }
+    }
+
+    fn probe(tz: Tz) -> ZoneTable {
+        let first_offset = offset_by_chrono(tz, PROBE_FROM);
+        let mut transitions = Vec::new();
+        let mut known = (PROBE_FROM, first_offset);
+        while known.0 < PROBE_UNTIL {
+            let probe = known.0 + PROBE_STEP;
+            let offset = offset_by_chrono(tz, probe);
+            if offset != known.1 {
+                // Bisect to the first second whose offset differs from the known one. There may
+                // be a second change before the probe: going on from the first finds it.
+                let (mut same, mut changed) = (known.0, probe);
+                while changed - same > 1 {
+                    let middle = same + (changed - same) / 2;
+                    if offset_by_chrono(tz, middle) == known.1 {
+                        same = middle;
+                    } else {
+                        changed = middle;
+                    }
+                }
+                let after = offset_by_chrono(tz, changed);
+                transitions.push(Transition {
+                    at: changed,
+                    before: known.1,
+                    after,
+                });
+                known = (changed, after);
+            } else {
+                known.0 = probe;
+            }
+        }
+        ZoneTable {
+            first_offset,
+            transitions,
+        }
+    }
+
+    pub fn transitions(&self) -> &[Transition] {
+        &self.transitions
+    }
+
+    /// Index of the first transition after the instant.
+    pub fn index_after(&self, instant: i64) -> usize {
+        self.transitions.partition_point(|t| t.at <= instant)
+    }
+
+    /// Seconds east of UTC in the span that ends with transition `index`.
+    pub fn offset_before(&self, index: usize) -> i32 {
+        match index.checked_sub(1).and_then(|i| self.transitions.get(i)) {
+            Some(previous) => previous.after,
+            None => self.first_offset,
+        }
+    }
+
+    /// Seconds east of UTC at an instant.
+    pub fn offset_at(&self, instant: i64) -> i32 {
+        self.offset_before(self.index_after(instant))
+    }
+
+    /// What the clock on the wall shows at an instant.
+    pub fn civil_at(&self, instant: i64) -> Civil {
+        Civil(instant + self.offset_at(instant) as i64)
+    }
+
+    /// Which instants show this reading.
+    pub fn read(&self, civil: Civil) -> Reading<'_> {
+        // The windows of missing and repeated readings don't overlap, so both their ends are in
+        // order and the last window that begins at or before the reading is the only candidate.
+        let index = self.transitions.partition_point(|t| t.low() <= civil);
+        match index.checked_sub(1).and_then(|i| self.transitions.get(i)) {
+            None => Reading::Once(civil.0 - self.first_offset as i64),
+            Some(t) if civil >= t.high() => Reading::Once(civil.0 - t.after as i64),
+            Some(t) if t.is_gap() => Reading::Missing(t),
+            Some(t) => Reading::Twice(t),
+        }
+    }
+}
+
+fn offset_by_chrono(tz: Tz, instant: i64) -> i32 {
+    DateTime::from_timestamp(instant, 0).map_or(0, |utc| {
+        tz.offset_from_utc_datetime(&utc.naive_utc())
+            .fix()
+            .local_minus_utc()
+    })
+}
