@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDateTime};
 
 use crate::civil::{Civil, Date};
 use crate::error::ScheduleError;
-use crate::interval::excerpt;
+use crate::text::excerpt;
 
 /// A single moment: a wall-clock reading in the schedule's zone, or an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -70,7 +70,11 @@ impl Date {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let shifted = (5 * day_of_year + 2) / 153;
         let day = (day_of_year - (153 * shifted + 2) / 5 + 1) as u8;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 } as u8;
+        let month = if shifted < 10 {
+            shifted + 3
+        } else {
+            shifted - 9
+        } as u8;
         let year = (year_of_era + era * 400 + (month <= 2) as i64) as i32;
         Date { year, month, day }
     }

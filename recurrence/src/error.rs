@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use crate::rrule::RuleError;
+
 /// A text that is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleError {
@@ -67,6 +69,8 @@ pub enum RecurrenceError {
     MissingStart { schedule: String },
     /// Nothing satisfies the schedule from this start on.
     NeverOccurs { schedule: String },
+    /// An RRULE that can't be tied to this start.
+    Rule(RuleError),
 }
 
 impl fmt::Display for RecurrenceError {
@@ -79,6 +83,7 @@ impl fmt::Display for RecurrenceError {
             RecurrenceError::NeverOccurs { schedule } => {
                 write!(f, "schedule \"{schedule}\" never occurs from starts_at on")
             }
+            RecurrenceError::Rule(error) => error.fmt(f),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::error::ScheduleError;
 use crate::schedule::NOTATIONS;
+use crate::text::excerpt;
 
 /// A step of calendar months, or of calendar days and elapsed seconds.
 ///
@@ -74,15 +75,6 @@ impl Interval {
             ))
             .with_hint("A month has no fixed length; use a JSON rule or an RRULE to name days.")),
         }
-    }
-}
-
-/// Enough of a text to recognise it by.
-pub(crate) fn excerpt(text: &str) -> String {
-    const LENGTH: usize = 60;
-    match text.char_indices().nth(LENGTH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
@@ -183,7 +175,7 @@ fn parse_iso(text: &str) -> Result<Interval, ScheduleError> {
             excerpt(text)
         ))
     };
-    if text.starts_with('-') || text.contains("-") {
+    if text.contains('-') {
         return Err(refused("is negative"));
     }
     let mut rest = text

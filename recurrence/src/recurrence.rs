@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
-use crate::at::Moment;
-use crate::civil::{Civil, Date};
+use crate::civil::{Civil, DAY, Date};
 use crate::error::RecurrenceError;
-use crate::interval::Interval;
 use crate::occurrence::{Occurrence, Shift};
+use crate::pin::{Pin, Pinned};
+use crate::plan::{Anchor, Plan};
 use crate::policy::{OnFold, OnGap};
 use crate::schedule::{Kind, Schedule};
-use crate::search::calendar::{DaySteps, MonthSteps};
-use crate::search::elapsed::ElapsedSteps;
-use crate::search::{Cause, CivilSet, Hit, Policy, wall_clock};
+use crate::search::{Cause, Hit, InstantSet, Policy};
 use crate::zone::Zone;
 
 /// When a schedule begins and ends.
@@ -29,7 +27,7 @@ pub struct Bounds {
     pub max_runs: Option<u32>,
 }
 
-/// A schedule with everything it needs to be evaluated.
+/// A schedule with everything it needs to be evaluated. Occurrences lie in the years 1 to 9999.
 #[derive(Clone, Debug)]
 pub struct Recurrence {
     schedule: Arc<Schedule>,
@@ -37,40 +35,24 @@ pub struct Recurrence {
     bounds: Bounds,
     policy: Policy,
     plan: Plan,
+    pin: Option<Pin>,
     /// The fraction of a second that every occurrence has, in nanoseconds: that of the anchor.
     fraction: u32,
+    /// The range of whole seconds, counted from that fraction, that the bounds leave.
+    first: i64,
+    last: i64,
 }
 
-/// What to search.
-#[derive(Clone, Debug)]
-enum Plan {
-    /// The schedule's own cron expression.
-    Cron,
-    Days(DaySteps),
-    Months(MonthSteps),
-    OnceLocal(Once),
-    OnceInstant(i64),
-    Elapsed(ElapsedSteps),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Once(Civil);
-
-impl CivilSet for Once {
-    fn at_or_after(&self, civil: Civil) -> Option<Civil> {
-        (self.0 >= civil).then_some(self.0)
-    }
-
-    fn at_or_before(&self, civil: Civil) -> Option<Civil> {
-        (self.0 <= civil).then_some(self.0)
-    }
-
-    fn count(&self, first: Civil, last: Civil, _cap: u64) -> u64 {
-        u64::from((first..=last).contains(&self.0))
-    }
-}
+/// The first and last second, of any zone, that a search begins from.
+const EARLIEST: i64 = Date::new(1, 1, 1).days() * DAY - DAY;
+const LATEST: i64 = Date::new(10_000, 1, 1).days() * DAY + DAY;
 
 impl Recurrence {
+    /// Ties a schedule to its zone, bounds and policies.
+    ///
+    /// # Errors
+    /// When the schedule counts from `starts_at` and there is none, and when nothing ever
+    /// satisfies it from that start on.
     pub fn new(
         schedule: Arc<Schedule>,
         zone: Zone,
@@ -78,59 +60,69 @@ impl Recurrence {
         on_gap: OnGap,
         on_fold: OnFold,
     ) -> Result<Recurrence, RecurrenceError> {
-        let policy = Policy { on_gap, on_fold };
+        let table = zone.table();
         let anchor = || {
-            bounds
+            let start = bounds
                 .starts_at
-                .map(|start| (start.timestamp(), start.timestamp_subsec_nanos()))
                 .ok_or_else(|| RecurrenceError::MissingStart {
                     schedule: schedule.to_string(),
-                })
+                })?;
+            let instant = start.timestamp().clamp(EARLIEST, LATEST);
+            let civil = table.civil_at(instant);
+            Ok(Anchor { instant, civil })
         };
-        let table = zone.table();
-        let (plan, fraction, policy) = match schedule.kind() {
-            Kind::Cron(cron) if cron.is_stepping() => (Plan::Cron, 0, Policy::CADENCE),
-            Kind::Cron(_) => (Plan::Cron, 0, policy),
-            Kind::Interval(interval) => {
-                let (start, fraction) = anchor()?;
-                let local = table.civil_at(start);
-                let plan = match *interval {
-                    Interval::Months(step) => Plan::Months(MonthSteps {
-                        anchor: local,
-                        step,
-                    }),
-                    Interval::Days { days, .. } => Plan::Days(DaySteps {
-                        anchor: local,
-                        step: days,
-                    }),
-                    Interval::Seconds(step) => Plan::Elapsed(ElapsedSteps {
-                        anchor: start,
-                        step: i64::from(step),
-                    }),
-                };
-                (plan, fraction, policy)
-            }
-            Kind::Rule(_) | Kind::RRule(_) => {
-                return Err(RecurrenceError::NeverOccurs {
-                    schedule: schedule.to_string(),
-                });
-            }
-            Kind::At(at) => {
-                let plan = match at.moment() {
-                    Moment::Local(civil) => Plan::OnceLocal(Once(civil)),
-                    Moment::Instant(instant) => Plan::OnceInstant(instant),
-                };
-                (plan, at.subsec_nanos(), policy)
-            }
+        let plan = Plan::new(&schedule, anchor, table)?;
+        let policy = match plan.keeps_cadence() {
+            true => Policy::CADENCE,
+            false => Policy { on_gap, on_fold },
         };
-        Ok(Recurrence {
+        let fraction = match (schedule.kind(), bounds.starts_at) {
+            (Kind::At(at), _) => at.subsec_nanos(),
+            (Kind::Cron(_), _) | (_, None) => 0,
+            (_, Some(start)) => start.timestamp_subsec_nanos().min(999_999_999),
+        };
+        let mut recurrence = Recurrence {
             schedule,
             zone,
             bounds,
             policy,
             plan,
+            pin: None,
             fraction,
-        })
+            first: EARLIEST,
+            last: LATEST,
+        };
+        recurrence.apply_bounds();
+        if recurrence.plan.may_be_impossible()
+            && recurrence.hit_after(recurrence.first - 1).is_none()
+        {
+            return Err(RecurrenceError::NeverOccurs {
+                schedule: recurrence.schedule.to_string(),
+            });
+        }
+        Ok(recurrence)
+    }
+
+    fn apply_bounds(&mut self) {
+        if let Some(start) = self.bounds.starts_at {
+            let is_after_fraction = start.timestamp_subsec_nanos() > self.fraction;
+            let first = start.timestamp() + i64::from(is_after_fraction);
+            self.first = first.clamp(EARLIEST, LATEST);
+        }
+        if let Some(end) = self.bounds.ends_at {
+            self.last = self.whole_seconds(end);
+        }
+        // RDATEs may come after UNTIL, which only ends the rule.
+        if let Kind::RRule(rules) = self.schedule.kind()
+            && let Some(until) = rules.until_utc()
+            && rules.added().is_empty()
+        {
+            self.last = self.last.min(until);
+        }
+        let table = self.zone.table();
+        if self.plan.begins_with(table.civil_at(self.first)) {
+            self.pin = Pin::new(table, self.policy, self.first);
+        }
     }
 
     pub fn schedule(&self) -> &Arc<Schedule> {
@@ -147,90 +139,106 @@ impl Recurrence {
 
     /// The first occurrence strictly after an instant.
     pub fn next_after(&self, instant: DateTime<Utc>) -> Option<Occurrence> {
-        let mut after = self.whole_seconds(instant);
-        if let Some(start) = self.bounds.starts_at {
-            after = after.max(self.last_second_before(start));
-        }
-        let occurrence = self.occurrence(self.hit_after(after)?)?;
-        match self.bounds.ends_at {
-            Some(end) if occurrence.at > end => None,
-            _ => Some(occurrence),
+        let hit = self.hit_within_bounds_after(self.whole_seconds(instant))?;
+        match self.runs_left_after(hit.at - 1) {
+            Some(0) => None,
+            _ => self.occurrence(hit),
         }
     }
 
     /// The latest occurrence at or before an instant.
     pub fn previous_or_at(&self, instant: DateTime<Utc>) -> Option<Occurrence> {
-        let last = match self.bounds.ends_at {
-            Some(end) => instant.min(end),
-            None => instant,
-        };
-        let hit = self.hit_at_or_before(self.whole_seconds(last))?;
-        let occurrence = self.occurrence(hit)?;
-        match self.bounds.starts_at {
-            Some(start) if occurrence.at < start => None,
-            _ => Some(occurrence),
+        let latest = self.whole_seconds(instant).min(self.last);
+        let hit = self
+            .hit_at_or_before(latest)
+            .filter(|hit| hit.at >= self.first)?;
+        match (self.runs_left_after(hit.at - 1), self.bounds.max_runs) {
+            (Some(0), Some(runs)) => self.occurrence(self.nth_hit(u64::from(runs), hit.at)?),
+            _ => self.occurrence(hit),
         }
+    }
+
+    /// The occurrences strictly after an instant, in order.
+    pub fn occurrences_after(&self, instant: DateTime<Utc>) -> Occurrences<'_> {
+        let after = self.whole_seconds(instant);
+        let runs = self.bounds.max_runs.map(u64::from);
+        Occurrences {
+            recurrence: self,
+            after,
+            left: self.runs_left_after(after).or(runs),
+        }
+    }
+
+    /// How many occurrences there are after one instant and up to another, counting no further
+    /// than `cap`. Most kinds don't walk through them.
+    pub fn count_between(&self, after: DateTime<Utc>, until: DateTime<Utc>, cap: u64) -> u64 {
+        let after = self.whole_seconds(after);
+        let cap = self
+            .runs_left_after(after)
+            .map_or(cap, |left| left.min(cap));
+        self.count(after, self.whole_seconds(until), cap)
     }
 
     /// The last whole second, counted from the schedule's own fraction, at or before an instant.
     fn whole_seconds(&self, instant: DateTime<Utc>) -> i64 {
         let is_before_fraction = instant.timestamp_subsec_nanos() < self.fraction;
-        instant.timestamp() - i64::from(is_before_fraction)
+        let seconds = instant.timestamp() - i64::from(is_before_fraction);
+        seconds.clamp(EARLIEST, LATEST)
     }
 
-    fn last_second_before(&self, instant: DateTime<Utc>) -> i64 {
-        let is_after_fraction = instant.timestamp_subsec_nanos() > self.fraction;
-        instant.timestamp() - i64::from(!is_after_fraction)
+    fn ask<A>(&self, question: impl FnOnce(&dyn InstantSet) -> A) -> A {
+        let table = self.zone.table();
+        self.plan.ask(table, self.policy, |set| match self.pin {
+            None => question(set),
+            Some(pin) => question(&Pinned { set, pin }),
+        })
     }
 
     fn hit_after(&self, instant: i64) -> Option<Hit> {
-        let table = self.zone.table();
-        match (&self.plan, self.schedule.kind()) {
-            (Plan::Cron, Kind::Cron(cron)) => {
-                wall_clock::next_after(cron, table, self.policy, instant)
-            }
-            (Plan::Cron, _) => None,
-            (Plan::Days(days), _) => wall_clock::next_after(days, table, self.policy, instant),
-            (Plan::Months(months), _) => {
-                wall_clock::next_after(months, table, self.policy, instant)
-            }
-            (Plan::OnceLocal(once), _) => wall_clock::next_after(once, table, self.policy, instant),
-            (Plan::OnceInstant(at), _) => (*at > instant).then(|| self.plain(*at)),
-            (Plan::Elapsed(steps), _) => steps.next_after(instant).map(|at| self.plain(at)),
-        }
+        self.ask(|set| set.next_after(instant))
     }
 
     fn hit_at_or_before(&self, instant: i64) -> Option<Hit> {
-        let table = self.zone.table();
-        let policy = self.policy;
-        match (&self.plan, self.schedule.kind()) {
-            (Plan::Cron, Kind::Cron(cron)) => {
-                wall_clock::last_at_or_before(cron, table, policy, instant)
-            }
-            (Plan::Cron, _) => None,
-            (Plan::Days(days), _) => wall_clock::last_at_or_before(days, table, policy, instant),
-            (Plan::Months(months), _) => {
-                wall_clock::last_at_or_before(months, table, policy, instant)
-            }
-            (Plan::OnceLocal(once), _) => {
-                wall_clock::last_at_or_before(once, table, policy, instant)
-            }
-            (Plan::OnceInstant(at), _) => (*at <= instant).then(|| self.plain(*at)),
-            (Plan::Elapsed(steps), _) => steps.last_at_or_before(instant).map(|at| self.plain(at)),
+        self.ask(|set| set.last_at_or_before(instant))
+    }
+
+    fn hit_within_bounds_after(&self, instant: i64) -> Option<Hit> {
+        self.hit_after(instant.max(self.first - 1))
+            .filter(|hit| hit.at <= self.last)
+    }
+
+    /// Counts within the start and the end, leaving `max_runs` aside.
+    fn count(&self, after: i64, until: i64, cap: u64) -> u64 {
+        let after = after.max(self.first - 1);
+        let until = until.min(self.last);
+        match after < until {
+            true => self.ask(|set| set.count_between(after, until, cap)),
+            false => 0,
         }
     }
 
-    fn plain(&self, at: i64) -> Hit {
-        Hit {
-            at,
-            civil: self.zone.table().civil_at(at),
-            cause: Cause::Plain,
+    /// How many runs `max_runs` leaves after an instant; `None` if it limits nothing.
+    fn runs_left_after(&self, instant: i64) -> Option<u64> {
+        let runs = u64::from(self.bounds.max_runs?);
+        self.bounds.starts_at?;
+        Some(runs - self.count(EARLIEST, instant, runs))
+    }
+
+    /// The `n`-th occurrence from the start, which is known to be before an instant.
+    fn nth_hit(&self, n: u64, before: i64) -> Option<Hit> {
+        let (mut too_few, mut enough) = (self.first - 1, before);
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            match self.count(EARLIEST, middle, n) < n {
+                true => too_few = middle,
+                false => enough = middle,
+            }
         }
+        self.hit_at_or_before(enough)
     }
 
     fn occurrence(&self, hit: Hit) -> Option<Occurrence> {
-        const LAST: i64 = Date::new(9999, 12, 31).days();
-        if hit.civil.days() > LAST {
+        if !(1..=9999).contains(&hit.civil.date().year) {
             return None;
         }
         let shift = match hit.cause {
@@ -250,5 +258,27 @@ impl Recurrence {
 
     fn naive(&self, civil: Civil) -> Option<NaiveDateTime> {
         DateTime::from_timestamp(civil.0, self.fraction).map(|utc| utc.naive_utc())
+    }
+}
+
+/// What [`Recurrence::occurrences_after`] returns.
+#[derive(Clone, Debug)]
+pub struct Occurrences<'a> {
+    recurrence: &'a Recurrence,
+    after: i64,
+    left: Option<u64>,
+}
+
+impl Iterator for Occurrences<'_> {
+    type Item = Occurrence;
+
+    fn next(&mut self) -> Option<Occurrence> {
+        if self.left == Some(0) {
+            return None;
+        }
+        let hit = self.recurrence.hit_within_bounds_after(self.after)?;
+        self.after = hit.at;
+        self.left = self.left.map(|left| left - 1);
+        self.recurrence.occurrence(hit)
     }
 }

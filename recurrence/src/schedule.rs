@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::at::At;
 use crate::cron::CronSpec;
@@ -18,7 +19,7 @@ pub struct Schedule {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    Cron(CronSpec),
+    Cron(Arc<CronSpec>),
     Interval(Interval),
     Rule(StructuredRule),
     RRule(RuleSet),
@@ -61,10 +62,10 @@ impl Schedule {
         }
         // Cron may have blanks around it; an interval is one word.
         if trimmed.starts_with('@') || trimmed.split_ascii_whitespace().nth(2).is_some() {
-            return CronSpec::parse(trimmed).map(|cron| Kind::Cron(cron).into());
+            return CronSpec::parse(trimmed).map(|cron| Kind::Cron(Arc::new(cron)).into());
         }
         if let Some(expression) = preset(trimmed) {
-            return CronSpec::parse(expression).map(|cron| Kind::Cron(cron).into());
+            return CronSpec::parse(expression).map(|cron| Kind::Cron(Arc::new(cron)).into());
         }
         Interval::parse(text).map(|interval| Kind::Interval(interval).into())
     }

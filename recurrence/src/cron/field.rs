@@ -112,13 +112,6 @@ impl Field {
         }
     }
 
-    pub(crate) fn value(kind: FieldKind, value: u16) -> Field {
-        Field {
-            kind,
-            items: vec![Item::Value(value)],
-        }
-    }
-
     /// Parses upper-case text that holds no blanks.
     pub(crate) fn parse(kind: FieldKind, text: &str) -> Result<Field, ScheduleError> {
         let has_question_mark = matches!(kind, FieldKind::DayOfMonth | FieldKind::DayOfWeek);

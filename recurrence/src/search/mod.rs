@@ -2,7 +2,10 @@
 
 pub(crate) mod calendar;
 pub(crate) mod elapsed;
+pub(crate) mod filtered;
+pub(crate) mod mixed;
 pub(crate) mod wall_clock;
+pub(crate) mod weekdays;
 
 use crate::civil::Civil;
 use crate::policy::{OnFold, OnGap};
@@ -13,6 +16,14 @@ pub(crate) trait CivilSet {
     fn at_or_before(&self, civil: Civil) -> Option<Civil>;
     /// How many there are from `first` to `last`, both included; may stop counting at `cap`.
     fn count(&self, first: Civil, last: Civil, cap: u64) -> u64;
+}
+
+/// A set of instants that can be searched in both directions, in Unix seconds.
+pub(crate) trait InstantSet {
+    fn next_after(&self, instant: i64) -> Option<Hit>;
+    fn last_at_or_before(&self, instant: i64) -> Option<Hit>;
+    /// How many there are after one instant and up to another, counting no further than `cap`.
+    fn count_between(&self, after: i64, until: i64, cap: u64) -> u64;
 }
 
 /// What happens to missing and repeated readings. A pattern that keeps its real-time cadence

@@ -4,10 +4,34 @@
 //! first instant after x" is a search for "the first reading after what the clock shows at x" that
 //! needs care only while x itself is inside a repeated hour.
 
-use super::{Cause, CivilSet, Hit, Policy};
+use super::{Cause, CivilSet, Hit, InstantSet, Policy};
 use crate::civil::Civil;
 use crate::policy::{OnFold, OnGap};
 use crate::zone::{Reading, Transition, ZoneTable};
+
+/// An instant, and what the wall clock shows then.
+pub(crate) fn show(table: &ZoneTable, at: i64) -> Hit {
+    let position = Position::of(table, at);
+    let cause = if position.second_pass().is_some() {
+        Cause::SecondOfFold
+    } else if position.first_pass().is_some() {
+        Cause::FirstOfFold
+    } else {
+        Cause::Plain
+    };
+    Hit {
+        at,
+        civil: position.local,
+        cause,
+    }
+}
+
+/// A set of readings on a zone's wall clock.
+pub(crate) struct WallClock<'a, S> {
+    pub set: &'a S,
+    pub table: &'a ZoneTable,
+    pub policy: Policy,
+}
 
 /// Where an instant stands relative to the clock changes around it.
 struct Position<'a> {
@@ -63,164 +87,148 @@ fn plain(at: i64, civil: Civil) -> Hit {
     }
 }
 
-/// The first occurrence after an instant.
-pub(crate) fn next_after(
-    set: &impl CivilSet,
-    table: &ZoneTable,
-    policy: Policy,
-    instant: i64,
-) -> Option<Hit> {
-    let position = Position::of(table, instant);
-    let mut from = Civil(position.local.0 + 1);
-    if let Some(t) = position.second_pass() {
-        if policy.on_fold == OnFold::First {
-            from = t.high();
-        } else {
-            let civil = set.at_or_after(from)?;
-            if civil < t.high() {
-                return Some(second_of_fold(t, civil));
-            }
-            from = civil;
-        }
-    } else if let Some(t) = position.first_pass() {
-        match policy.on_fold {
-            OnFold::First => {}
-            OnFold::Second => from = t.low(),
-            OnFold::Both => {
+impl<S: CivilSet> InstantSet for WallClock<'_, S> {
+    fn next_after(&self, instant: i64) -> Option<Hit> {
+        let WallClock { set, table, policy } = *self;
+        let position = Position::of(table, instant);
+        let mut from = Civil(position.local.0 + 1);
+        if let Some(t) = position.second_pass() {
+            if policy.on_fold == OnFold::First {
+                from = t.high();
+            } else {
                 let civil = set.at_or_after(from)?;
                 if civil < t.high() {
-                    return Some(first_of_fold(t, civil));
-                }
-                let again = set.at_or_after(t.low())?;
-                if again < t.high() {
-                    return Some(second_of_fold(t, again));
-                }
-                from = civil;
-            }
-        }
-    }
-    loop {
-        let civil = set.at_or_after(from)?;
-        match table.read(civil) {
-            Reading::Once(at) => return Some(plain(at, civil)),
-            Reading::Missing(t) if policy.on_gap == OnGap::Skip => from = t.high(),
-            Reading::Missing(t) => return Some(moved(t, civil)),
-            Reading::Twice(t) if policy.on_fold == OnFold::Second => {
-                return Some(second_of_fold(t, civil));
-            }
-            Reading::Twice(t) => return Some(first_of_fold(t, civil)),
-        }
-    }
-}
-
-/// The last occurrence at or before an instant.
-pub(crate) fn last_at_or_before(
-    set: &impl CivilSet,
-    table: &ZoneTable,
-    policy: Policy,
-    instant: i64,
-) -> Option<Hit> {
-    let position = Position::of(table, instant);
-    let mut from = position.local;
-    if let Some(t) = position.second_pass() {
-        match policy.on_fold {
-            OnFold::First => from = Civil(t.high().0 - 1),
-            OnFold::Second => {}
-            OnFold::Both => {
-                let civil = set.at_or_before(from)?;
-                if civil >= t.low() {
                     return Some(second_of_fold(t, civil));
                 }
-                let again = set.at_or_before(Civil(t.high().0 - 1))?;
-                if again >= t.low() {
-                    return Some(first_of_fold(t, again));
+                from = civil;
+            }
+        } else if let Some(t) = position.first_pass() {
+            match policy.on_fold {
+                OnFold::First => {}
+                OnFold::Second => from = t.low(),
+                OnFold::Both => {
+                    let civil = set.at_or_after(from)?;
+                    if civil < t.high() {
+                        return Some(first_of_fold(t, civil));
+                    }
+                    let again = set.at_or_after(t.low())?;
+                    if again < t.high() {
+                        return Some(second_of_fold(t, again));
+                    }
+                    from = civil;
+                }
+            }
+        }
+        loop {
+            let civil = set.at_or_after(from)?;
+            match table.read(civil) {
+                Reading::Once(at) => return Some(plain(at, civil)),
+                Reading::Missing(t) if policy.on_gap == OnGap::Skip => from = t.high(),
+                Reading::Missing(t) => return Some(moved(t, civil)),
+                Reading::Twice(t) if policy.on_fold == OnFold::Second => {
+                    return Some(second_of_fold(t, civil));
+                }
+                Reading::Twice(t) => return Some(first_of_fold(t, civil)),
+            }
+        }
+    }
+
+    fn last_at_or_before(&self, instant: i64) -> Option<Hit> {
+        let WallClock { set, table, policy } = *self;
+        let position = Position::of(table, instant);
+        let mut from = position.local;
+        if let Some(t) = position.second_pass() {
+            match policy.on_fold {
+                OnFold::First => from = Civil(t.high().0 - 1),
+                OnFold::Second => {}
+                OnFold::Both => {
+                    let civil = set.at_or_before(from)?;
+                    if civil >= t.low() {
+                        return Some(second_of_fold(t, civil));
+                    }
+                    let again = set.at_or_before(Civil(t.high().0 - 1))?;
+                    if again >= t.low() {
+                        return Some(first_of_fold(t, again));
+                    }
+                    from = civil;
+                }
+            }
+        } else if let Some(t) = position.first_pass() {
+            if policy.on_fold == OnFold::Second {
+                from = Civil(t.low().0 - 1);
+            } else {
+                let civil = set.at_or_before(from)?;
+                if civil >= t.low() {
+                    return Some(first_of_fold(t, civil));
                 }
                 from = civil;
             }
         }
-    } else if let Some(t) = position.first_pass() {
-        if policy.on_fold == OnFold::Second {
-            from = Civil(t.low().0 - 1);
-        } else {
+        loop {
             let civil = set.at_or_before(from)?;
-            if civil >= t.low() {
-                return Some(first_of_fold(t, civil));
-            }
-            from = civil;
-        }
-    }
-    loop {
-        let civil = set.at_or_before(from)?;
-        match table.read(civil) {
-            Reading::Once(at) => {
-                // The first instant after a gap may stand for missing readings as well; both
-                // directions then tell of the earliest of them.
-                let gap = gap_that_ends_at(table, at, civil);
-                if policy.on_gap == OnGap::RollForward
-                    && let Some(t) = gap
-                    && let Some(hit) = earliest_moved(set, t)
-                {
-                    return Some(hit);
+            match table.read(civil) {
+                Reading::Once(at) => {
+                    // The first instant after a gap may stand for missing readings as well; both
+                    // directions then tell of the earliest of them.
+                    let gap = gap_that_ends_at(table, at, civil);
+                    if policy.on_gap == OnGap::RollForward
+                        && let Some(t) = gap
+                        && let Some(hit) = earliest_moved(set, t)
+                    {
+                        return Some(hit);
+                    }
+                    return Some(plain(at, civil));
                 }
-                return Some(plain(at, civil));
+                Reading::Missing(t) if policy.on_gap == OnGap::Skip => from = Civil(t.low().0 - 1),
+                Reading::Missing(t) => return earliest_moved(set, t),
+                Reading::Twice(t) if policy.on_fold == OnFold::First => {
+                    return Some(first_of_fold(t, civil));
+                }
+                Reading::Twice(t) => return Some(second_of_fold(t, civil)),
             }
-            Reading::Missing(t) if policy.on_gap == OnGap::Skip => from = Civil(t.low().0 - 1),
-            Reading::Missing(t) => return earliest_moved(set, t),
-            Reading::Twice(t) if policy.on_fold == OnFold::First => {
-                return Some(first_of_fold(t, civil));
-            }
-            Reading::Twice(t) => return Some(second_of_fold(t, civil)),
         }
     }
-}
 
-/// How many occurrences there are after one instant and up to another, counting no further than
-/// `cap`.
-pub(crate) fn count_between(
-    set: &impl CivilSet,
-    table: &ZoneTable,
-    policy: Policy,
-    after: i64,
-    until: i64,
-    cap: u64,
-) -> u64 {
-    let mut count = 0;
-    let mut start = after + 1;
-    let mut index = table.index_after(after);
-    while start <= until && count < cap {
-        let offset = i64::from(table.offset_before(index));
-        let previous = index
-            .checked_sub(1)
-            .and_then(|i| table.transitions().get(i));
-        let next = table.transitions().get(index).filter(|t| t.at <= until);
-        let end = next.map_or(until, |t| t.at - 1);
-        let mut first = Civil(start + offset);
-        let mut last = Civil(end + offset);
-        if let Some(t) = previous.filter(|t| !t.is_gap())
-            && policy.on_fold == OnFold::First
-        {
-            first = first.max(t.high());
+    fn count_between(&self, after: i64, until: i64, cap: u64) -> u64 {
+        let WallClock { set, table, policy } = *self;
+        let mut count = 0;
+        let mut start = after + 1;
+        let mut index = table.index_after(after);
+        while start <= until && count < cap {
+            let offset = i64::from(table.offset_before(index));
+            let previous = index
+                .checked_sub(1)
+                .and_then(|i| table.transitions().get(i));
+            let next = table.transitions().get(index).filter(|t| t.at <= until);
+            let end = next.map_or(until, |t| t.at - 1);
+            let mut first = Civil(start + offset);
+            let mut last = Civil(end + offset);
+            if let Some(t) = previous.filter(|t| !t.is_gap())
+                && policy.on_fold == OnFold::First
+            {
+                first = first.max(t.high());
+            }
+            if let Some(t) = table.transitions().get(index).filter(|t| !t.is_gap())
+                && policy.on_fold == OnFold::Second
+            {
+                last = last.min(Civil(t.low().0 - 1));
+            }
+            if first <= last {
+                count += set.count(first, last, cap - count);
+            }
+            let Some(t) = next else { break };
+            if policy.on_gap == OnGap::RollForward
+                && t.is_gap()
+                && earliest_moved(set, t).is_some()
+                && set.at_or_after(t.high()) != Some(t.high())
+            {
+                count += 1;
+            }
+            start = t.at;
+            index += 1;
         }
-        if let Some(t) = table.transitions().get(index).filter(|t| !t.is_gap())
-            && policy.on_fold == OnFold::Second
-        {
-            last = last.min(Civil(t.low().0 - 1));
-        }
-        if first <= last {
-            count += set.count(first, last, cap - count);
-        }
-        let Some(t) = next else { break };
-        if policy.on_gap == OnGap::RollForward
-            && t.is_gap()
-            && earliest_moved(set, t).is_some()
-            && set.at_or_after(t.high()) != Some(t.high())
-        {
-            count += 1;
-        }
-        start = t.at;
-        index += 1;
+        count.min(cap)
     }
-    count.min(cap)
 }
 
 fn moved(t: &Transition, wanted: Civil) -> Hit {

@@ -1,0 +1,178 @@
+//! Steps that a filter thins out.
+
+use super::elapsed::ElapsedSteps;
+use super::wall_clock::show;
+use super::{CivilSet, Hit, InstantSet};
+use crate::civil::Civil;
+use crate::rule::Filter;
+use crate::zone::{Reading, ZoneTable};
+
+/// How many candidates, or stretches of them, a search looks at before it concludes that nothing
+/// passes. Weekdays, hours and a step in minutes come round after at most 10,080 steps, week
+/// parity after at most seven years; a search over this many takes a few milliseconds.
+const MAX_STEPS: u32 = 50_000;
+
+/// Wall-clock readings that pass a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilteredReadings<'a, S> {
+    pub set: &'a S,
+    pub filter: Filter,
+    pub table: &'a ZoneTable,
+}
+
+impl<S: CivilSet> FilteredReadings<'_, S> {
+    fn passes(&self, civil: Civil) -> bool {
+        // The filter is asked about what the clock shows when it runs, which is later than the
+        // reading that was wanted where a gap has swallowed that.
+        let shown = match self.table.read(civil) {
+            Reading::Missing(gap) => gap.high(),
+            Reading::Once(_) | Reading::Twice(_) => civil,
+        };
+        self.filter.passes(shown)
+    }
+}
+
+impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
+    fn at_or_after(&self, civil: Civil) -> Option<Civil> {
+        let mut from = civil;
+        for _ in 0..MAX_STEPS {
+            let candidate = self.set.at_or_after(from)?;
+            // The time of day never changes: if it is outside the hours, every candidate is.
+            if !self.filter.passes_hour(candidate) {
+                return None;
+            }
+            if self.passes(candidate) {
+                return Some(candidate);
+            }
+            from = Civil(candidate.0 + 1);
+        }
+        None
+    }
+
+    fn at_or_before(&self, civil: Civil) -> Option<Civil> {
+        let mut from = civil;
+        for _ in 0..MAX_STEPS {
+            let candidate = self.set.at_or_before(from)?;
+            if !self.filter.passes_hour(candidate) {
+                return None;
+            }
+            if self.passes(candidate) {
+                return Some(candidate);
+            }
+            from = Civil(candidate.0 - 1);
+        }
+        None
+    }
+
+    fn count(&self, first: Civil, last: Civil, cap: u64) -> u64 {
+        let mut count = 0;
+        let mut from = first;
+        while count < cap {
+            match self.at_or_after(from) {
+                Some(reading) if reading <= last => {
+                    count += 1;
+                    from = Civil(reading.0 + 1);
+                }
+                _ => break,
+            }
+        }
+        count
+    }
+}
+
+/// Steps of elapsed time that pass a filter on the local clock, if there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilteredSteps<'a> {
+    pub steps: ElapsedSteps,
+    pub filter: Filter,
+    pub table: &'a ZoneTable,
+}
+
+/// Instants over which the filter's answer does not change, both ends included.
+struct Stretch {
+    first: i64,
+    last: i64,
+    passes: bool,
+}
+
+impl FilteredSteps<'_> {
+    /// The stretch around an instant: it ends where the filter may change its mind or the clocks
+    /// are set.
+    fn stretch(&self, instant: i64) -> Stretch {
+        let index = self.table.index_after(instant);
+        let offset = i64::from(self.table.offset_before(index));
+        let civil = Civil(instant + offset);
+        let (start, end) = self.filter.stretch(civil);
+        let transitions = self.table.transitions();
+        let previous = index.checked_sub(1).and_then(|i| transitions.get(i));
+        let next = transitions.get(index);
+        Stretch {
+            first: (start.0 - offset).max(previous.map_or(i64::MIN, |t| t.at)),
+            last: (end.0 - offset).min(next.map_or(i64::MAX, |t| t.at)) - 1,
+            passes: self.filter.passes(civil),
+        }
+    }
+
+    fn candidate_after(&self, instant: i64) -> Option<i64> {
+        let mut after = instant;
+        for _ in 0..MAX_STEPS {
+            let candidate = self.steps.next_after(after)?;
+            let stretch = self.stretch(candidate);
+            if stretch.passes {
+                return Some(candidate);
+            }
+            after = stretch.last;
+        }
+        None
+    }
+
+    fn candidate_at_or_before(&self, instant: i64) -> Option<i64> {
+        let mut until = instant;
+        for _ in 0..MAX_STEPS {
+            let candidate = self.steps.last_at_or_before(until)?;
+            let stretch = self.stretch(candidate);
+            if stretch.passes {
+                return Some(candidate);
+            }
+            until = stretch.first - 1;
+        }
+        None
+    }
+}
+
+impl InstantSet for FilteredSteps<'_> {
+    fn next_after(&self, instant: i64) -> Option<Hit> {
+        let at = match self.filter.is_empty() {
+            true => self.steps.next_after(instant),
+            false => self.candidate_after(instant),
+        };
+        at.map(|at| show(self.table, at))
+    }
+
+    fn last_at_or_before(&self, instant: i64) -> Option<Hit> {
+        let at = match self.filter.is_empty() {
+            true => self.steps.last_at_or_before(instant),
+            false => self.candidate_at_or_before(instant),
+        };
+        at.map(|at| show(self.table, at))
+    }
+
+    fn count_between(&self, after: i64, until: i64, cap: u64) -> u64 {
+        if self.filter.is_empty() {
+            return self.steps.count_between(after, until).min(cap);
+        }
+        let mut count = 0;
+        let mut after = after;
+        while count < cap {
+            match self.candidate_after(after) {
+                Some(at) if at <= until => {
+                    let last = self.stretch(at).last.min(until);
+                    count += self.steps.count_between(at - 1, last);
+                    after = last;
+                }
+                _ => break,
+            }
+        }
+        count.min(cap)
+    }
+}

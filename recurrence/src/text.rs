@@ -1,0 +1,10 @@
+//! Small helpers for the parsers.
+
+/// Enough of a text to recognise it by in an error message.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LENGTH: usize = 60;
+    match text.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
