@@ -1,0 +1,38 @@
+# The two that matter on a fresh machine: make demo, make test.
+#   PG_CONFIG=/path/to/pg_config   builds for, and runs, another PostgreSQL (15 to 18)
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PG_CONFIG
+
+.PHONY: help setup build demo psql stop clean test test-engine install
+
+help: ## what can be made
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+setup: ## install what is missing: packages, cargo-pgrx, a private PostgreSQL
+	@scripts/setup.sh
+
+build: setup ## build the extension and install it into the private PostgreSQL
+	@scripts/install.sh
+
+demo: build ## start a private cluster and watch schedules fire
+	@scripts/demo.sh
+
+psql: ## open psql on the demo's cluster
+	@scripts/cluster.sh psql
+
+stop: ## stop the demo's cluster
+	@scripts/cluster.sh stop
+
+clean: ## stop and remove everything that make has made here, but for cargo's target folder
+	@scripts/cluster.sh clean
+
+test: setup ## everything: formatting, clippy, engine, in-server and external tests
+	@scripts/test.sh
+
+test-engine: ## the inner loop: the recurrence engine alone, no server
+	@cargo test -p recurrence
+
+install: setup ## install into the PostgreSQL that PG_CONFIG names
+	@scripts/install.sh --system

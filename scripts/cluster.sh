@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The demo's cluster: its own folder, socket and port; nothing else on this machine is touched.
+#   cluster.sh start | stop | psql [ARGS…] | clean
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+home=$STATE/demo
+data=$home/data
+# A socket's path may have 107 bytes at the most, and a checkout's may be longer: the sockets stand under /tmp.
+sockets=/tmp/pg_recur-demo-$(printf '%s' "$ROOT" | sha256sum | cut -c1-10)
+port=54321
+
+running() { [ -s "$data/postmaster.pid" ] && as_server "$PRIVATE_BIN/pg_ctl" status -D "$data" >/dev/null 2>&1; }
+
+start() {
+  if ! running; then
+    if [ -s "$data/PG_VERSION" ] && [ "$(cat "$data/PG_VERSION")" != "$PG_MAJOR" ]; then
+      say "The demo's cluster is of PostgreSQL $(cat "$data/PG_VERSION"): making a new one"
+      rm -rf "$home"
+    fi
+    mkdir -p "$home" "$sockets"
+    chmod 700 "$sockets"
+    [ "$SERVER_USER" = "$(id -un)" ] || chown "$SERVER_USER" "$home" "$sockets"
+    if [ ! -s "$data/PG_VERSION" ]; then
+      say "Creating a private cluster in $data"
+      as_server "$PRIVATE_BIN/initdb" -D "$data" -U postgres --auth=trust --encoding=UTF8 --locale=C >/dev/null
+      as_server tee -a "$data/postgresql.conf" >/dev/null <<CONF
+shared_preload_libraries = 'pg_recur'
+listen_addresses = ''
+unix_socket_directories = '$sockets'
+port = $port
+CONF
+    fi
+    as_server "$PRIVATE_BIN/pg_ctl" start -w -D "$data" -l "$home/server.log" >/dev/null ||
+      { tail -n 20 "$home/server.log" >&2; die "the server did not start; its log is $home/server.log"; }
+  fi
+  # Where a newcomer looks for it.
+  [ "$home" = "$ROOT/.demo" ] || ln -sfn "$home" "$ROOT/.demo"
+}
+
+stop() {
+  if running; then
+    as_server "$PRIVATE_BIN/pg_ctl" stop -w -m fast -D "$data" >/dev/null
+    echo "The demo's cluster is stopped."
+  else
+    echo "The demo's cluster is not running."
+  fi
+}
+
+case ${1:-} in
+  start) start ;;
+  stop) [ -n "${PG_CONFIG:-}" ] || { echo "Nothing has been started here."; exit 0; }; stop ;;
+  psql)
+    shift
+    running || die "the demo's cluster is not running; make demo starts it"
+    as_server "$PRIVATE_BIN/psql" -h "$sockets" -p "$port" -U postgres -d demo "$@" ;;
+  url) echo "host=$sockets port=$port user=postgres dbname=demo" ;;
+  clean)
+    [ -z "${PG_CONFIG:-}" ] || { ! running || stop; }
+    as_root rm -rf "$sockets" "$STATE"
+    rm -f "$ROOT/.demo"
+    echo "Removed what was made here. Packages and cargo-pgrx stay; cargo clean removes the builds." ;;
+  *) die "usage: cluster.sh start | stop | psql [ARGS] | clean" ;;
+esac

@@ -1,0 +1,51 @@
+# What every script here agrees on. Source it; it runs nothing but look-ups.
+#
+#   PG_CONFIG      the server to build for (default: Debian's newest installed, or the one to install)
+#   PG_MAJOR       its major version
+#   STATE          a folder that the server's user can reach, for everything we make
+#   SERVER_USER    who runs the server: PostgreSQL refuses to run as root
+#   PRIVATE_PG     a private mirror of that PostgreSQL; the extension is installed there and nowhere else
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+CARGO_PGRX_VERSION=0.18.1
+SUPPORTED_MAJORS="15 16 17 18"
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+# Runs a command as the user that owns the server, from a folder that this user may enter.
+as_server() {
+  if [ "$SERVER_USER" = "$(id -un)" ]; then "$@"; else (cd / && runuser -u "$SERVER_USER" -- "$@"); fi
+}
+
+if [ -z "${PG_CONFIG:-}" ]; then
+  for major in $SUPPORTED_MAJORS; do
+    if [ -x "/usr/lib/postgresql/$major/bin/pg_config" ] && [ -x "/usr/lib/postgresql/$major/bin/postgres" ]; then
+      PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config
+      break
+    fi
+  done
+fi
+if [ -n "${PG_CONFIG:-}" ]; then
+  [ -x "$PG_CONFIG" ] || die "PG_CONFIG=$PG_CONFIG is not an executable; give the path of a server's pg_config"
+  PG_MAJOR=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+  case " $SUPPORTED_MAJORS " in
+    *" $PG_MAJOR "*) ;;
+    *) die "$PG_CONFIG is PostgreSQL $PG_MAJOR; supported: $SUPPORTED_MAJORS" ;;
+  esac
+fi
+
+if [ "$(id -u)" = 0 ]; then
+  SERVER_USER=postgres
+  # The checkout may stand under a home that only root can enter.
+  STATE=/var/tmp/pg_recur-$(printf '%s' "$ROOT" | sha256sum | cut -c1-10)
+else
+  SERVER_USER=$(id -un)
+  STATE=$ROOT/.build
+fi
+PRIVATE_PG=$STATE/pg${PG_MAJOR:-}
+PRIVATE_BIN=${PG_CONFIG:+$PRIVATE_PG$("$PG_CONFIG" --bindir)}
+FEATURES="--no-default-features --features pg${PG_MAJOR:-}"
+export PGRX_HOME=$STATE/pgrx
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds the extension in release mode and installs it.
+#   install.sh            into the private mirror: for the demo, the tests and the benchmarks
+#   install.sh --system   into the PostgreSQL that PG_CONFIG names
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+target=$PRIVATE_BIN/pg_config
+run=env
+if [ "${1:-}" = --system ]; then
+  target=$PG_CONFIG
+  [ -w "$("$target" --pkglibdir)" ] || run=as_root
+fi
+
+say "Building pg_recur for PostgreSQL $PG_MAJOR (release)"
+cd "$ROOT"
+out=${CARGO_TARGET_DIR:-$ROOT/target}/package-pg$PG_MAJOR
+rm -rf "$out"
+cargo pgrx package --pg-config "$PRIVATE_BIN/pg_config" --out-dir "$out" $FEATURES >"$out.log" 2>&1 &
+build=$!
+# cargo's own progress goes to the log; say from time to time what it is at.
+while kill -0 $build 2>/dev/null; do
+  sleep 1
+  line=$(tail -c 300 "$out.log" 2>/dev/null | tr '\r' '\n' | grep -v '^$' | tail -n 1 | cut -c1-100)
+  if [ -n "$line" ] && [ "$line" != "${shown:-}" ]; then printf '    %s\n' "$line"; shown=$line; fi
+done
+wait $build || { tail -n 40 "$out.log" >&2; die "the build failed; all of its output is in $out.log"; }
+
+# Under a temporary name first, then renamed: a server that has the old library mapped keeps it, instead of
+# crashing over a file that changes beneath it.
+put() {
+  $run install -m "$1" "$2" "$3/.$(basename "$2").new"
+  $run mv -f "$3/.$(basename "$2").new" "$3/$(basename "$2")"
+}
+find "$out" -name 'pg_recur.so' | while read -r file; do put 755 "$file" "$("$target" --pkglibdir)"; done
+find "$out" \( -name 'pg_recur.control' -o -name 'pg_recur--*.sql' \) | while read -r file; do
+  put 644 "$file" "$("$target" --sharedir)/extension"
+done
+say "Installed into $("$target" --pkglibdir)"

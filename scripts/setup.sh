@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Installs what is missing on a Debian machine: packages by name, and the pinned cargo-pgrx.
+# Does nothing, quickly, where all of it is present.
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+. "$here/env.sh"
+
+command -v cargo >/dev/null || die "cargo is not installed; pg_recur needs Rust 1.95 or later (https://rustup.rs)"
+
+wanted=""
+need() { command -v "$1" >/dev/null || wanted="$wanted $2"; }
+need cc build-essential
+need clang clang
+need pkg-config pkg-config
+# cargo-pgrx runs the in-server tests through sudo when root starts them.
+[ "$(id -u)" != 0 ] || need sudo sudo
+ls /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1 || wanted="$wanted libclang-dev"
+if [ -z "${PG_CONFIG:-}" ] || [ -n "$wanted" ]; then
+  command -v apt-get >/dev/null ||
+    die "missing:$wanted${PG_CONFIG:- PostgreSQL}; this is no Debian, so install them yourself and pass PG_CONFIG=/path/to/pg_config"
+  [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die "missing:$wanted; install them, or install sudo so that this script can"
+fi
+if [ -z "${PG_CONFIG:-}" ]; then
+  say "Updating the package lists"
+  as_root apt-get update -qq
+  for major in $SUPPORTED_MAJORS; do
+    if apt-cache show "postgresql-server-dev-$major" >/dev/null 2>&1; then
+      wanted="$wanted postgresql-$major postgresql-server-dev-$major"
+      break
+    fi
+  done
+  case $wanted in *postgresql-*) ;; *) die "no PostgreSQL of $SUPPORTED_MAJORS among this machine's packages; pass PG_CONFIG=/path/to/pg_config" ;; esac
+elif [ -n "$wanted" ]; then
+  as_root apt-get update -qq
+fi
+if [ -n "$wanted" ]; then
+  say "Installing packages:$wanted"
+  export DEBIAN_FRONTEND=noninteractive
+  config=/etc/postgresql-common/createcluster.conf
+  if [[ $wanted == *postgresql-* ]] && [ ! -e "$config" ]; then
+    # Debian's package would create and start a cluster of its own: not asked for, so not done.
+    as_root apt-get install -y -qq postgresql-common >/dev/null
+    as_root cp "$config" "$config.pg_recur"
+    as_root sed -i -E 's/^#?create_main_cluster.*/create_main_cluster = false/' "$config"
+    as_root apt-get install -y -qq $wanted >/dev/null
+    as_root mv "$config.pg_recur" "$config"
+  else
+    as_root apt-get install -y -qq $wanted >/dev/null
+  fi
+  . "$here/env.sh"
+  [ -n "${PG_CONFIG:-}" ] || die "the packages were installed, but no server's pg_config was found; pass PG_CONFIG=/path/to/pg_config"
+fi
+[ -x "$("$PG_CONFIG" --bindir)/initdb" ] || die "$PG_CONFIG names no server: $("$PG_CONFIG" --bindir)/initdb is missing"
+[ -e "$("$PG_CONFIG" --includedir-server)/postgres.h" ] || die "the server's headers are missing: install postgresql-server-dev-$PG_MAJOR"
+if [ "$(id -u)" = 0 ]; then
+  id "$SERVER_USER" >/dev/null 2>&1 || as_root useradd --system --shell /bin/bash "$SERVER_USER"
+fi
+
+if ! cargo pgrx --version 2>/dev/null | grep -q " $CARGO_PGRX_VERSION\$"; then
+  say "Installing cargo-pgrx $CARGO_PGRX_VERSION (about 6 minutes on 2 cores, once)"
+  cargo install cargo-pgrx --version "=$CARGO_PGRX_VERSION" --locked
+fi
+
+"$here/mirror-postgres.sh"
+
+if [ "$(sed -n "s|^pg$PG_MAJOR *= *\"\(.*\)\"|\1|p" "$PGRX_HOME/config.toml" 2>/dev/null)" != "$PRIVATE_BIN/pg_config" ]; then
+  say "Telling cargo-pgrx about PostgreSQL $PG_MAJOR"
+  mkdir -p "$PGRX_HOME"
+  { echo "[configs]"; grep '^pg[0-9]* *=' "$PGRX_HOME/config.toml" 2>/dev/null | grep -v "^pg$PG_MAJOR " || true
+    echo "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\""; } > "$PGRX_HOME/config.toml.new"
+  mv "$PGRX_HOME/config.toml.new" "$PGRX_HOME/config.toml"
+fi

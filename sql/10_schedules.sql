@@ -1,0 +1,77 @@
+-- Schedules and time zones: pure functions, nothing is read or written.
+
+CREATE FUNCTION recur.is_valid_schedule(schedule text) RETURNS boolean
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'is_valid_schedule_wrapper';
+COMMENT ON FUNCTION recur.is_valid_schedule IS
+    'Is this text a schedule? Never raises; recur.preview shows what it means, or what is wrong with it';
+
+CREATE FUNCTION recur._canonical_schedule(schedule text) RETURNS text
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'canonical_schedule_wrapper';
+COMMENT ON FUNCTION recur._canonical_schedule IS
+    'Internal: the form in which a schedule is stored; raises what is wrong with a text that is none';
+
+CREATE FUNCTION recur._canonical_timezone(timezone text) RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'canonical_timezone_wrapper';
+COMMENT ON FUNCTION recur._canonical_timezone IS
+    'Internal: a time zone in its own spelling, NULL meaning recur.default_timezone; raises where there is no such zone';
+
+CREATE DOMAIN recur.schedule AS text
+    CONSTRAINT schedule_is_valid CHECK (recur._canonical_schedule(VALUE) IS NOT NULL OR VALUE IS NULL);
+COMMENT ON DOMAIN recur.schedule IS
+    'When an action recurs: cron of 5 to 7 fields, a nickname, an interval, a structured rule, an RRULE, or one time';
+
+CREATE DOMAIN recur.timezone AS text
+    CONSTRAINT timezone_is_known CHECK (VALUE IS NULL OR recur._canonical_timezone(VALUE) IS NOT NULL);
+COMMENT ON DOMAIN recur.timezone IS 'The name of an IANA time zone, such as Europe/Berlin';
+
+CREATE FUNCTION recur.preview(
+    schedule    text,
+    timezone    text        DEFAULT 'UTC',
+    "from"      timestamptz DEFAULT now(),
+    count       int         DEFAULT 10,
+    starts_at   timestamptz DEFAULT NULL,
+    ends_at     timestamptz DEFAULT NULL,
+    max_runs    int         DEFAULT NULL,
+    on_dst_gap  text        DEFAULT 'roll_forward',
+    on_dst_fold text        DEFAULT 'first'
+) RETURNS TABLE (occurrence timestamptz, local_time timestamp, note text)
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'preview_wrapper';
+COMMENT ON FUNCTION recur.preview IS
+    'The next occurrences of a schedule strictly after "from", in its time zone; note says where a clock change moved or doubled one';
+
+CREATE FUNCTION recur.next_occurrence(
+    schedule    text,
+    timezone    text        DEFAULT 'UTC',
+    "from"      timestamptz DEFAULT now(),
+    starts_at   timestamptz DEFAULT NULL,
+    ends_at     timestamptz DEFAULT NULL,
+    max_runs    int         DEFAULT NULL,
+    on_dst_gap  text        DEFAULT 'roll_forward',
+    on_dst_fold text        DEFAULT 'first'
+) RETURNS timestamptz
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'next_occurrence_wrapper';
+COMMENT ON FUNCTION recur.next_occurrence IS
+    'The first occurrence of a schedule strictly after "from", or NULL if there is none';
+
+CREATE FUNCTION recur.describe(schedule text, timezone text DEFAULT NULL) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'describe_wrapper';
+COMMENT ON FUNCTION recur.describe IS 'A schedule in plain English, with its time zone if one is given';
+
+CREATE FUNCTION recur.tzdata_version() RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'tzdata_version_wrapper';
+COMMENT ON FUNCTION recur.tzdata_version IS
+    'The version of the IANA time zone database that schedules are evaluated with; it is compiled in';

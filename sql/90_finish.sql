@@ -1,0 +1,12 @@
+-- Rights, and word to the workers.
+
+REVOKE ALL ON ALL TABLES IN SCHEMA recur FROM PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA recur FROM PUBLIC;
+
+CREATE FUNCTION recur._extension_created() RETURNS void
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'extension_created_wrapper';
+COMMENT ON FUNCTION recur._extension_created IS 'Internal: tells the launcher, or warns that there is none';
+REVOKE ALL ON FUNCTION recur._extension_created FROM PUBLIC;
+SELECT recur._extension_created();

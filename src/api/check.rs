@@ -1,0 +1,66 @@
+//! Checks of single values, each with the one error text that create, update and a plain UPDATE all show.
+
+use crate::pg::error::{OrRaise, SqlError};
+use pgrx::JsonB;
+use pgrx::prelude::*;
+use serde_json::Value;
+
+const LONGEST_NAME: usize = 255;
+
+/// `recur._check_name(argument, value)`: 1 to 255 characters, not only blanks.
+#[pg_extern(sql = false)]
+fn check_name(argument: &str, value: Option<&str>) -> bool {
+    name_problem(argument, value).or_raise();
+    true
+}
+
+fn name_problem(argument: &str, value: Option<&str>) -> Result<(), SqlError> {
+    let value = value.unwrap_or("");
+    let problem = if value.trim().is_empty() {
+        "must not be empty"
+    } else if value.chars().count() > LONGEST_NAME {
+        "must not be longer than 255 characters"
+    } else {
+        return Ok(());
+    };
+    Err(
+        SqlError::invalid_argument(argument, value, problem).with_hint(format!(
+            "Give {argument} as a text of 1 to {LONGEST_NAME} characters."
+        )),
+    )
+}
+
+/// `recur._check_object(argument, value)`: a JSON object.
+#[pg_extern(sql = false)]
+fn check_object(argument: &str, value: Option<JsonB>) -> bool {
+    let value = value.map_or(Value::Null, |json| json.0);
+    if !value.is_object() {
+        SqlError::invalid_argument(argument, &value.to_string(), "must be a JSON object")
+            .with_hint(format!(
+                "Give {argument} as an object such as '{{\"key\": \"value\"}}'."
+            ))
+            .raise();
+    }
+    true
+}
+
+/// `recur._check_labels(argument, value)`: a JSON object whose values are all strings.
+#[pg_extern(sql = false)]
+fn check_labels(argument: &str, value: Option<JsonB>) -> bool {
+    let value = value.map_or(Value::Null, |json| json.0);
+    let flat = value
+        .as_object()
+        .is_some_and(|object| object.values().all(Value::is_string));
+    if !flat {
+        SqlError::invalid_argument(
+            argument,
+            &value.to_string(),
+            "must be a JSON object with only strings as values",
+        )
+        .with_hint(format!(
+            "Give {argument} as a flat object such as '{{\"team\": \"billing\"}}'."
+        ))
+        .raise();
+    }
+    true
+}

@@ -1,0 +1,36 @@
+//! `recur.tick`: what the worker does, callable from anywhere.
+
+use crate::dispatch::tick;
+use crate::pg::error::OrRaise;
+use crate::pg::time;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::iter::TableIterator;
+use pgrx::{name, prelude::*};
+
+/// Dispatches everything that is due at `at`, batch by batch, in the caller's transaction.
+#[pg_extern(sql = false)]
+fn tick(
+    at: TimestampWithTimeZone,
+) -> TableIterator<
+    'static,
+    (
+        name!(dispatched, i64),
+        name!(skipped, i64),
+        name!(ended, i64),
+        name!(failed, i64),
+    ),
+> {
+    let now = time::instant("at", at).or_raise();
+    let (mut dispatched, mut ended, mut failed) = (0, 0, 0);
+    loop {
+        check_for_interrupts!();
+        let batch = tick::run_batch(now);
+        dispatched += batch.dispatched as i64;
+        ended += batch.ended as i64;
+        failed += batch.failed as i64;
+        if !batch.more {
+            break;
+        }
+    }
+    TableIterator::once((dispatched, 0, ended, failed))
+}

@@ -1,0 +1,215 @@
+//! Schedules from SQL: validate, preview, describe. Nothing here reads or writes a table.
+
+use crate::guc;
+use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::time;
+use chrono::{DateTime, Utc};
+use pgrx::datum::{Timestamp, TimestampWithTimeZone};
+use pgrx::iter::TableIterator;
+use pgrx::{name, prelude::*};
+use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, Schedule, Zone};
+use std::sync::Arc;
+
+/// More rows than anybody reads, and still a bounded answer.
+const MOST_PREVIEWED: i32 = 10_000;
+
+/// `recur.is_valid_schedule(text)`.
+#[pg_extern(sql = false)]
+fn is_valid_schedule(schedule: &str) -> bool {
+    Schedule::parse(schedule).is_ok()
+}
+
+/// `recur._canonical_schedule(text)`: the stored form; the check of domain recur.schedule.
+#[pg_extern(sql = false)]
+fn canonical_schedule(schedule: &str) -> String {
+    parse_schedule(schedule).or_raise().to_string()
+}
+
+/// `recur._canonical_timezone(text)`: the name in its own case; the check of domain recur.timezone.
+#[pg_extern(sql = false)]
+fn canonical_timezone(timezone: Option<&str>) -> &'static str {
+    match timezone {
+        Some(name) => parse_zone(name).or_raise().name(),
+        None => parse_zone(&guc::default_timezone()).or_raise().name(),
+    }
+}
+
+/// `recur.tzdata_version()`.
+#[pg_extern(sql = false)]
+fn tzdata_version() -> &'static str {
+    recurrence::tzdata_version()
+}
+
+/// `recur.describe(schedule, timezone)`.
+#[pg_extern(sql = false)]
+fn describe(schedule: &str, timezone: Option<&str>) -> String {
+    let schedule = parse_schedule(schedule).or_raise();
+    let _ = timezone;
+    schedule.to_string()
+}
+
+/// `recur.preview(…)`: the next occurrences strictly after `from`.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn preview(
+    schedule: &str,
+    timezone: &str,
+    from: TimestampWithTimeZone,
+    count: i32,
+    starts_at: Option<TimestampWithTimeZone>,
+    ends_at: Option<TimestampWithTimeZone>,
+    max_runs: Option<i32>,
+    on_dst_gap: &str,
+    on_dst_fold: &str,
+) -> TableIterator<
+    'static,
+    (
+        name!(occurrence, TimestampWithTimeZone),
+        name!(local_time, Timestamp),
+        name!(note, Option<String>),
+    ),
+> {
+    if !(0..=MOST_PREVIEWED).contains(&count) {
+        SqlError::invalid_argument("count", &count.to_string(), "must lie between 0 and 10000")
+            .raise();
+    }
+    let question = Question {
+        schedule,
+        timezone,
+        from,
+        starts_at,
+        ends_at,
+        max_runs,
+        on_dst_gap,
+        on_dst_fold,
+    };
+    let (recurrence, from) = question.compile().or_raise();
+    let rows: Vec<_> = recurrence
+        .occurrences_after(from)
+        .take(count as usize)
+        .map(|occurrence| {
+            (
+                time::timestamptz(occurrence.at),
+                time::timestamp(occurrence.local),
+                occurrence.shift.note(),
+            )
+        })
+        .collect();
+    TableIterator::new(rows)
+}
+
+/// `recur.next_occurrence(…)`: the first occurrence strictly after `from`, or NULL.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn next_occurrence(
+    schedule: &str,
+    timezone: &str,
+    from: TimestampWithTimeZone,
+    starts_at: Option<TimestampWithTimeZone>,
+    ends_at: Option<TimestampWithTimeZone>,
+    max_runs: Option<i32>,
+    on_dst_gap: &str,
+    on_dst_fold: &str,
+) -> Option<TimestampWithTimeZone> {
+    let question = Question {
+        schedule,
+        timezone,
+        from,
+        starts_at,
+        ends_at,
+        max_runs,
+        on_dst_gap,
+        on_dst_fold,
+    };
+    let (recurrence, from) = question.compile().or_raise();
+    let next = recurrence.occurrences_after(from).next()?;
+    Some(time::timestamptz(next.at))
+}
+
+/// The arguments that preview and next_occurrence share, as SQL gave them.
+struct Question<'a> {
+    schedule: &'a str,
+    timezone: &'a str,
+    from: TimestampWithTimeZone,
+    starts_at: Option<TimestampWithTimeZone>,
+    ends_at: Option<TimestampWithTimeZone>,
+    max_runs: Option<i32>,
+    on_dst_gap: &'a str,
+    on_dst_fold: &'a str,
+}
+
+impl Question<'_> {
+    fn compile(self) -> Result<(Recurrence, DateTime<Utc>), SqlError> {
+        let schedule = parse_schedule(self.schedule)?;
+        let zone = parse_zone(self.timezone)?;
+        let on_gap = parse_policy::<OnGap>("on_dst_gap", self.on_dst_gap, "roll_forward or skip")?;
+        let on_fold =
+            parse_policy::<OnFold>("on_dst_fold", self.on_dst_fold, "first, second or both")?;
+        let from = time::instant("from", self.from)?;
+        let mut starts_at = self
+            .starts_at
+            .map(|at| time::instant("starts_at", at))
+            .transpose()?;
+        if starts_at.is_none() && is_anchored(&schedule) {
+            starts_at = Some(from);
+        }
+        let bounds = Bounds {
+            starts_at,
+            ends_at: self
+                .ends_at
+                .map(|at| time::instant("ends_at", at))
+                .transpose()?,
+            max_runs: self.max_runs.map(parse_max_runs).transpose()?,
+        };
+        let recurrence = Recurrence::new(Arc::new(schedule), zone, bounds, on_gap, on_fold)
+            .map_err(|error| {
+                SqlError::invalid_argument("schedule", self.schedule, &error.to_string())
+            })?;
+        Ok((recurrence, from))
+    }
+}
+
+/// Counted from its start: asked without one, it starts where the question does.
+fn is_anchored(schedule: &Schedule) -> bool {
+    matches!(
+        schedule.kind(),
+        Kind::Interval(_) | Kind::Rule(_) | Kind::RRule(_)
+    )
+}
+
+fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
+    Schedule::parse(text).map_err(|error| {
+        let problem = SqlError::invalid_argument("schedule", text, &error.to_string());
+        match error.hint() {
+            Some(hint) => problem.with_hint(hint),
+            None => problem,
+        }
+    })
+}
+
+fn parse_zone(name: &str) -> Result<Zone, SqlError> {
+    Zone::parse(name).map_err(|error| {
+        SqlError::invalid_argument("timezone", name, "not an IANA time zone")
+            .with_hint(error.hint())
+    })
+}
+
+fn parse_policy<T: std::str::FromStr>(
+    argument: &str,
+    value: &str,
+    allowed: &str,
+) -> Result<T, SqlError> {
+    value
+        .parse()
+        .map_err(|_| SqlError::invalid_argument(argument, value, &format!("must be {allowed}")))
+}
+
+fn parse_max_runs(value: i32) -> Result<u32, SqlError> {
+    u32::try_from(value)
+        .ok()
+        .filter(|&runs| runs > 0)
+        .ok_or_else(|| {
+            SqlError::invalid_argument("max_runs", &value.to_string(), "must be greater than 0")
+                .with_hint("Leave it out for no limit.")
+        })
+}

@@ -1,0 +1,178 @@
+//! One batch: lock, decide, write, notify. All in the caller's transaction.
+
+use super::decide::{self, Decision, Due, Then};
+use super::id;
+use super::store::{self, Announced, LockedTimer, NewDispatches, StoredDefinition};
+use crate::guc;
+use chrono::{DateTime, SecondsFormat, Utc};
+use pgrx::spi::SpiResult;
+use recurrence::{Bounds, OnFold, OnGap, Recurrence, Zone};
+use serde_json::json;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use uuid::Uuid;
+
+/// What one batch did.
+pub struct Tick {
+    /// The instant it worked for.
+    pub now: DateTime<Utc>,
+    pub dispatched: usize,
+    pub ended: usize,
+    pub failed: usize,
+    /// The batch was full: there may be more that is due.
+    pub more: bool,
+    /// When anything is due next.
+    pub next_instant: Option<DateTime<Utc>>,
+}
+
+/// Runs one batch; an SQL error is raised as such.
+pub fn run_batch(now: DateTime<Utc>) -> Tick {
+    match try_run_batch(now, guc::batch_size()) {
+        Ok(tick) => tick,
+        Err(error) => pgrx::error!("pg_recur: {error}"),
+    }
+}
+
+fn try_run_batch(now: DateTime<Utc>, batch_size: i64) -> SpiResult<Tick> {
+    let locked = store::lock_due(now, batch_size)?;
+    let more = locked.len() as i64 == batch_size;
+    let mut tick = Tick {
+        now,
+        dispatched: 0,
+        ended: 0,
+        failed: 0,
+        more,
+        next_instant: None,
+    };
+    if !locked.is_empty() {
+        let definitions =
+            store::read_definitions(locked.iter().map(|timer| timer.action).collect())?;
+        let outcome = decide_all(&locked, &definitions, now);
+        tick.ended = outcome.ended();
+        tick.failed = outcome.errors.len();
+        let announced = store::insert_dispatches(outcome.new_dispatches())?;
+        tick.dispatched = announced.len();
+        store::advance_timers(&outcome.decisions)?;
+        store::record_errors(outcome.errors, now)?;
+        store::notify(
+            &guc::notify_channel(),
+            notifications(&announced, guc::notify_each_max()),
+        )?;
+    }
+    if !more {
+        tick.next_instant = store::next_instant()?;
+    }
+    Ok(tick)
+}
+
+#[derive(Default)]
+struct Outcome {
+    decisions: Vec<(Uuid, Decision)>,
+    /// Actions that can't be evaluated, and why.
+    errors: Vec<(Uuid, String)>,
+}
+
+impl Outcome {
+    fn ended(&self) -> usize {
+        let ended = |(_, decision): &&(Uuid, Decision)| matches!(decision.then, Then::End(_));
+        self.decisions.iter().filter(ended).count()
+    }
+
+    fn new_dispatches(&self) -> NewDispatches {
+        let mut new = NewDispatches::default();
+        for (action, decision) in &self.decisions {
+            if let Some(occurrence) = decision.fire {
+                new.ids.push(id::of_occurrence(*action, occurrence));
+                new.actions.push(*action);
+                new.occurrences.push(occurrence);
+            }
+        }
+        new
+    }
+}
+
+fn decide_all(
+    locked: &[LockedTimer],
+    definitions: &[StoredDefinition],
+    now: DateTime<Utc>,
+) -> Outcome {
+    let definitions: HashMap<Uuid, &StoredDefinition> = definitions
+        .iter()
+        .map(|definition| (definition.action, definition))
+        .collect();
+    let mut outcome = Outcome::default();
+    for timer in locked {
+        // A definition that is gone takes its timer with it: nothing to do.
+        let Some(definition) = definitions.get(&timer.action) else {
+            continue;
+        };
+        match recurrence_of(definition) {
+            Ok(recurrence) => {
+                let due = Due {
+                    recurrence: &recurrence,
+                    next_run_at: timer.next_run_at,
+                    run_count: timer.run_count,
+                    max_runs: definition.max_runs,
+                    ends_at: definition.ends_at,
+                };
+                outcome
+                    .decisions
+                    .push((timer.action, decide::decide(&due, now)));
+            }
+            Err(message) => outcome.errors.push((timer.action, message)),
+        }
+    }
+    outcome
+}
+
+fn recurrence_of(definition: &StoredDefinition) -> Result<Recurrence, String> {
+    let schedule = recurrence::Schedule::parse(&definition.schedule)
+        .map(std::sync::Arc::new)
+        .map_err(|error| error.to_string())?;
+    let zone = Zone::parse(&definition.timezone).map_err(|error| error.to_string())?;
+    let on_gap: OnGap = definition
+        .on_dst_gap
+        .parse()
+        .map_err(|_| "unknown on_dst_gap")?;
+    let on_fold: OnFold = definition
+        .on_dst_fold
+        .parse()
+        .map_err(|_| "unknown on_dst_fold")?;
+    // The dispatcher counts runs itself: max_runs counts what was dispatched, not what was due.
+    let bounds = Bounds {
+        starts_at: definition.starts_at,
+        ends_at: definition.ends_at,
+        max_runs: None,
+    };
+    Recurrence::new(schedule, zone, bounds, on_gap, on_fold).map_err(|error| error.to_string())
+}
+
+/// One message a dispatch, or, of a batch larger than `each_max`, one a provider. Ids and routing only: a payload
+/// could be secret, or too long.
+fn notifications(announced: &[Announced], each_max: usize) -> Vec<String> {
+    if announced.len() > each_max {
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for dispatch in announced {
+            *counts.entry(&dispatch.provider).or_default() += 1;
+        }
+        return counts
+            .into_iter()
+            .map(|(provider, count)| json!({ "provider": provider, "count": count }).to_string())
+            .collect();
+    }
+    announced
+        .iter()
+        .map(|dispatch| {
+            json!({
+                "id": dispatch.id.to_string(),
+                "action_id": dispatch.action.to_string(),
+                "scheduled_at": dispatch.scheduled_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+                "namespace": dispatch.namespace,
+                "tenant": dispatch.tenant,
+                "provider": dispatch.provider,
+                "action_type": dispatch.action_type,
+            })
+            .to_string()
+        })
+        .collect()
+}

@@ -1,0 +1,161 @@
+//! The settings, `recur.*`. All of them take effect on reload.
+
+use pgrx::prelude::*;
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
+use recurrence::Zone;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::time::Duration;
+
+static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
+static DATABASES: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"*"));
+static CHECK_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static DEFAULT_TIMEZONE: GucSetting<Option<CString>> =
+    GucSetting::<Option<CString>>::new(Some(c"UTC"));
+static NOTIFY_CHANNEL: GucSetting<Option<CString>> =
+    GucSetting::<Option<CString>>::new(Some(c"recur"));
+static NOTIFY_EACH_MAX: GucSetting<i32> = GucSetting::<i32>::new(100);
+
+pub fn define() {
+    GucRegistry::define_bool_guc(
+        c"recur.enabled",
+        c"Lets the background workers dispatch what is due.",
+        c"Switched off, nothing fires; recur.tick() still works. Definitions stay as they are.",
+        &ENABLED,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_string_guc(
+        c"recur.databases",
+        c"The databases that get a dispatcher: names separated by commas, or * for every one that has the extension.",
+        c"",
+        &DATABASES,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"recur.check_interval",
+        c"How long a worker sleeps at the most when nothing is due.",
+        c"A safety net: a worker wakes at the exact next instant, and whatever changes it wakes the worker.",
+        &CHECK_INTERVAL,
+        100,
+        3_600_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"recur.batch_size",
+        c"How many due actions a dispatcher takes in one transaction.",
+        c"",
+        &BATCH_SIZE,
+        1,
+        100_000,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"recur.default_timezone",
+            c"The time zone of an action that is created without one.",
+            c"An IANA name such as Europe/Berlin.",
+            &DEFAULT_TIMEZONE,
+            GucContext::Userset,
+            GucFlags::default(),
+            Some(check_timezone),
+            None,
+            None,
+        );
+        GucRegistry::define_string_guc_with_hooks(
+            c"recur.notify_channel",
+            c"The channel on which new dispatches are announced.",
+            c"",
+            &NOTIFY_CHANNEL,
+            GucContext::Sighup,
+            GucFlags::default(),
+            Some(check_channel),
+            None,
+            None,
+        );
+    }
+    GucRegistry::define_int_guc(
+        c"recur.notify_each_max",
+        c"Up to so many dispatches of one batch are announced one by one, more as a count per provider.",
+        c"",
+        &NOTIFY_EACH_MAX,
+        0,
+        10_000,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+}
+
+pub fn enabled() -> bool {
+    ENABLED.get()
+}
+
+/// Does `recur.databases` name this database?
+pub fn serves_database(name: &str) -> bool {
+    let setting = DATABASES.get();
+    let setting = setting.as_deref().unwrap_or(c"*").to_string_lossy();
+    setting
+        .split(',')
+        .map(str::trim)
+        .any(|wanted| wanted == "*" || wanted == name)
+}
+
+pub fn check_interval() -> Duration {
+    Duration::from_millis(CHECK_INTERVAL.get().unsigned_abs().into())
+}
+
+pub fn batch_size() -> i64 {
+    BATCH_SIZE.get().into()
+}
+
+pub fn default_timezone() -> String {
+    text(&DEFAULT_TIMEZONE, "UTC")
+}
+
+pub fn notify_channel() -> String {
+    text(&NOTIFY_CHANNEL, "recur")
+}
+
+pub fn notify_each_max() -> usize {
+    NOTIFY_EACH_MAX.get().unsigned_abs() as usize
+}
+
+fn text(setting: &GucSetting<Option<CString>>, otherwise: &str) -> String {
+    match setting.get() {
+        Some(value) => value.to_string_lossy().into_owned(),
+        None => otherwise.to_owned(),
+    }
+}
+
+/// A value that a check hook was given; None where it is not text.
+unsafe fn proposed<'a>(value: *mut *mut c_char) -> Option<&'a str> {
+    unsafe {
+        if value.is_null() || (*value).is_null() {
+            return None;
+        }
+        CStr::from_ptr(*value).to_str().ok()
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn check_timezone(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    unsafe { proposed(value) }.is_some_and(|name| Zone::parse(name).is_ok())
+}
+
+/// NOTIFY refuses empty and overlong channels when it is too late: in the dispatcher.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_channel(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    unsafe { proposed(value) }
+        .is_some_and(|name| !name.is_empty() && name.len() < pg_sys::NAMEDATALEN as usize)
+}

@@ -1,0 +1,148 @@
+//! What the workers must know of utility commands.
+//!
+//! DROP DATABASE and its like need a database that nobody else is connected to. A waiting dispatcher would
+//! block them, so it is asked to leave first and comes back afterwards. CREATE DATABASE and DROP EXTENSION
+//! wake whom they concern.
+
+use crate::pg::compat;
+use crate::wake;
+use pgrx::pg_sys;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::prelude::*;
+use std::ffi::{CStr, c_char};
+
+static mut NEXT_HOOK: pg_sys::ProcessUtility_hook_type = None;
+
+pub fn install() {
+    unsafe {
+        NEXT_HOOK = pg_sys::ProcessUtility_hook;
+        pg_sys::ProcessUtility_hook = Some(process_utility);
+    }
+}
+
+#[pg_guard]
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C-unwind" fn process_utility(
+    statement: *mut pg_sys::PlannedStmt,
+    query: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    receiver: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    let effect = unsafe { Effect::of((*statement).utilityStmt) };
+    if let Effect::NeedsAlone(database) = effect {
+        wake::vacate_until_end(database);
+    }
+    unsafe {
+        match NEXT_HOOK {
+            // Another extension's hook is plain C: its errors must not jump over our frames.
+            Some(next) => pg_guard_ffi_boundary(|| {
+                next(
+                    statement,
+                    query,
+                    read_only_tree,
+                    context,
+                    params,
+                    environment,
+                    receiver,
+                    completion,
+                )
+            }),
+            None => pg_sys::standard_ProcessUtility(
+                statement,
+                query,
+                read_only_tree,
+                context,
+                params,
+                environment,
+                receiver,
+                completion,
+            ),
+        }
+    }
+    match effect {
+        Effect::None | Effect::NeedsAlone(_) => {}
+        Effect::Drops => wake::dispatchers_on_commit(),
+        Effect::CreatesDatabase => wake::launcher_on_commit(),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Effect {
+    None,
+    /// Something is dropped: perhaps the extension.
+    Drops,
+    CreatesDatabase,
+    /// The command wants this database for itself.
+    NeedsAlone(pg_sys::Oid),
+}
+
+impl Effect {
+    unsafe fn of(node: *mut pg_sys::Node) -> Effect {
+        use pg_sys::NodeTag::*;
+        unsafe {
+            match (*node).type_ {
+                T_DropStmt => Effect::Drops,
+                T_DropdbStmt => {
+                    let statement = node.cast::<pg_sys::DropdbStmt>();
+                    Effect::on_database((*statement).dbname)
+                }
+                T_CreatedbStmt => {
+                    let statement = node.cast::<pg_sys::CreatedbStmt>();
+                    // template1, the default, never has a worker.
+                    match option_text((*statement).options, c"template") {
+                        Some(template) => Effect::on_database(template),
+                        None => Effect::CreatesDatabase,
+                    }
+                }
+                T_RenameStmt => {
+                    let statement = node.cast::<pg_sys::RenameStmt>();
+                    if (*statement).renameType == pg_sys::ObjectType::OBJECT_DATABASE {
+                        Effect::on_database((*statement).subname)
+                    } else {
+                        Effect::None
+                    }
+                }
+                T_AlterDatabaseStmt => {
+                    let statement = node.cast::<pg_sys::AlterDatabaseStmt>();
+                    if option_text((*statement).options, c"tablespace").is_some() {
+                        Effect::on_database((*statement).dbname)
+                    } else {
+                        Effect::None
+                    }
+                }
+                _ => Effect::None,
+            }
+        }
+    }
+
+    /// An unknown name, or a right that is missing, is the command's own error to raise: nobody sends the
+    /// workers away from a database that is not theirs.
+    unsafe fn on_database(name: *const c_char) -> Effect {
+        let database = unsafe { pg_sys::get_database_oid(name, true) };
+        if database != pg_sys::InvalidOid && compat::owns_database(database) {
+            Effect::NeedsAlone(database)
+        } else {
+            Effect::None
+        }
+    }
+}
+
+/// The string value of an option in a list of DefElems.
+unsafe fn option_text(options: *mut pg_sys::List, name: &CStr) -> Option<*const c_char> {
+    unsafe {
+        if options.is_null() {
+            return None;
+        }
+        (0..(*options).length as usize).find_map(|index| {
+            let element = (*(*options).elements.add(index))
+                .ptr_value
+                .cast::<pg_sys::DefElem>();
+            let found = CStr::from_ptr((*element).defname) == name && !(*element).arg.is_null();
+            found.then(|| pg_sys::defGetString(element).cast_const())
+        })
+    }
+}

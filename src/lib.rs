@@ -1,0 +1,71 @@
+//! pg_recur: recurring actions for PostgreSQL.
+//!
+//! This file only wires the parts together; ARCHITECTURE.md has the map.
+
+mod api;
+mod dispatch;
+mod guc;
+mod hooks;
+mod pg;
+mod shared;
+mod wake;
+mod workers;
+
+use pgrx::prelude::*;
+
+::pgrx::pg_module_magic!(name, version);
+
+#[allow(non_snake_case)]
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    guc::define();
+    if pg::preloading() {
+        shared::request();
+        hooks::install();
+        workers::register_launcher();
+    }
+}
+
+// The SQL is written by hand, in this order: what \df, \sf and an upgrade script show is what was written.
+extension_sql_file!("../sql/00_schema.sql", name = "schema", bootstrap);
+extension_sql_file!(
+    "../sql/10_schedules.sql",
+    name = "schedules",
+    requires = ["schema"]
+);
+extension_sql_file!(
+    "../sql/20_tables.sql",
+    name = "tables",
+    requires = ["schedules"]
+);
+extension_sql_file!(
+    "../sql/30_definitions.sql",
+    name = "definitions",
+    requires = ["tables"]
+);
+extension_sql_file!(
+    "../sql/40_dispatching.sql",
+    name = "dispatching",
+    requires = ["definitions"]
+);
+extension_sql_file!(
+    "../sql/50_consuming.sql",
+    name = "consuming",
+    requires = ["dispatching"]
+);
+extension_sql_file!("../sql/90_finish.sql", name = "finish", finalize);
+
+#[cfg(any(test, feature = "pg_test"))]
+#[path = "../pgrx-tests/mod.rs"]
+mod tests;
+
+/// What `cargo pgrx test` asks for.
+#[cfg(test)]
+pub mod pg_test {
+    pub fn setup(_options: Vec<&str>) {}
+
+    #[must_use]
+    pub fn postgresql_conf_options() -> Vec<&'static str> {
+        vec!["shared_preload_libraries = 'pg_recur'"]
+    }
+}

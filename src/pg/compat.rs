@@ -1,0 +1,43 @@
+//! Everything that differs between the supported PostgreSQL versions.
+
+use pgrx::pg_sys;
+use std::ffi::c_int;
+
+type Handler = unsafe extern "C-unwind" fn(c_int);
+
+/// Installs a signal handler.
+///
+/// # Safety
+/// `handler` must be async-signal-safe.
+pub unsafe fn set_signal_handler(signal: c_int, handler: Handler) {
+    #[cfg(not(feature = "pg18"))]
+    unsafe {
+        pg_sys::pqsignal(signal, Some(handler));
+    }
+    #[cfg(feature = "pg18")]
+    unsafe {
+        pg_sys::pqsignal_be(signal, Some(handler));
+    }
+}
+
+/// Does the current user own this database, or everything?
+pub fn owns_database(database: pg_sys::Oid) -> bool {
+    unsafe {
+        let user = pg_sys::GetUserId();
+        #[cfg(feature = "pg15")]
+        return pg_sys::pg_database_ownercheck(database, user);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::object_ownercheck(pg_sys::DatabaseRelationId, database, user);
+    }
+}
+
+/// The server's signal handlers as they are. pgrx's bindings wrap every function in an error guard, which a signal
+/// handler must not run.
+pub mod server_signal {
+    use std::ffi::c_int;
+
+    unsafe extern "C-unwind" {
+        pub fn die(signal: c_int);
+        pub fn SignalHandlerForConfigReload(signal: c_int);
+    }
+}

@@ -1,0 +1,45 @@
+//! Instants: PostgreSQL counts microseconds from 2000-01-01, the engine has `DateTime<Utc>`.
+
+use super::error::SqlError;
+use chrono::{DateTime, NaiveDateTime, Utc};
+use pgrx::datum::{Timestamp, TimestampWithTimeZone};
+use pgrx::pg_sys;
+
+/// 2000-01-01T00:00:00Z in Unix microseconds.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// The wall clock, now.
+pub fn now() -> DateTime<Utc> {
+    from_micros(unsafe { pg_sys::GetCurrentTimestamp() }).unwrap_or(DateTime::UNIX_EPOCH)
+}
+
+/// None for `infinity`, `-infinity` and what chrono can't hold.
+pub fn from_micros(micros: pg_sys::TimestampTz) -> Option<DateTime<Utc>> {
+    if micros == pg_sys::TimestampTz::MAX || micros == pg_sys::TimestampTz::MIN {
+        return None;
+    }
+    DateTime::from_timestamp_micros(micros.checked_add(POSTGRES_EPOCH)?)
+}
+
+pub fn to_micros(instant: DateTime<Utc>) -> pg_sys::TimestampTz {
+    instant.timestamp_micros() - POSTGRES_EPOCH
+}
+
+/// An argument that must be a real instant.
+pub fn instant(argument: &str, value: TimestampWithTimeZone) -> Result<DateTime<Utc>, SqlError> {
+    from_micros(value.into()).ok_or_else(|| {
+        SqlError::invalid_argument(argument, "infinity", "must be a finite point in time")
+            .with_hint("Leave it out, or pass NULL, where no limit is meant.")
+    })
+}
+
+pub fn timestamptz(instant: DateTime<Utc>) -> TimestampWithTimeZone {
+    // Every instant of the engine lies within Postgres' range, which ends in the year 294276.
+    TimestampWithTimeZone::try_from(to_micros(instant))
+        .unwrap_or(TimestampWithTimeZone::positive_infinity())
+}
+
+pub fn timestamp(local: NaiveDateTime) -> Timestamp {
+    Timestamp::try_from(local.and_utc().timestamp_micros() - POSTGRES_EPOCH)
+        .unwrap_or(Timestamp::positive_infinity())
+}

@@ -1,0 +1,74 @@
+//! One transaction of a background worker.
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::prelude::*;
+use std::panic::{AssertUnwindSafe, UnwindSafe};
+
+/// What a failed transaction left: it has been rolled back.
+#[derive(Debug)]
+pub struct Failure {
+    pub sqlstate: String,
+    pub message: String,
+}
+
+/// Runs `body` in a transaction of its own and commits it. An error or a panic inside rolls it back and
+/// comes out as a value: a worker must not die of data.
+///
+/// (`BackgroundWorker::transaction` of pgrx is not used: it leaves the transaction open on an error.)
+pub fn run<R>(
+    activity: &std::ffi::CStr,
+    body: impl FnOnce() -> R + UnwindSafe,
+) -> Result<R, Failure> {
+    unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
+        pg_sys::StartTransactionCommand();
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, activity.as_ptr());
+    }
+    let outcome = PgTryBuilder::new(AssertUnwindSafe(|| {
+        let result = body();
+        unsafe {
+            pg_sys::PopActiveSnapshot();
+            // Inside the guard: a deferred constraint or a full disk can still fail here.
+            pg_sys::CommitTransactionCommand();
+        }
+        Ok(result)
+    }))
+    .catch_others(|error| Err(failure(error)))
+    .catch_rust_panic(|error| Err(failure(error)))
+    .execute();
+    unsafe {
+        if outcome.is_err() {
+            pg_sys::AbortCurrentTransaction();
+        }
+        // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit.
+        pg_sys::pgstat_report_stat(true);
+        pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null());
+    }
+    outcome
+}
+
+fn failure(error: CaughtError) -> Failure {
+    match &error {
+        CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => Failure {
+            sqlstate: sqlstate_text(report.sql_error_code()),
+            message: report.message().to_owned(),
+        },
+        CaughtError::RustPanic { ereport, .. } => Failure {
+            sqlstate: sqlstate_text(ereport.sql_error_code()),
+            message: ereport.message().to_owned(),
+        },
+    }
+}
+
+/// The five characters that an operator looks up.
+fn sqlstate_text(code: PgSqlErrorCode) -> String {
+    let mut packed = code as i32 as u32;
+    let mut text = String::with_capacity(5);
+    for _ in 0..5 {
+        text.push(((packed & 0x3f) as u8 + b'0') as char);
+        packed >>= 6;
+    }
+    text
+}

@@ -1,0 +1,233 @@
+//! The board: the small piece of shared memory where workers and sessions meet.
+//!
+//! Workers write down who they are and how to wake them; sessions wake them and leave requests for the
+//! launcher. One lock guards it; it is held for a few loads and stores only.
+
+use crate::pg::latch::LatchRef;
+use pgrx::prelude::*;
+use pgrx::{PGRXSharedMemory, PgLwLock, pg_shmem_init, pg_sys};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// So many databases can have a dispatcher at once.
+pub const MAX_WORKERS: usize = 128;
+const MAX_REQUESTS: usize = 32;
+const MAX_VACATED: usize = 16;
+/// Should the session that vacated a database die before it gives it back, the workers return by themselves.
+const VACATED_AT_MOST_MICROS: i64 = 10_000_000;
+
+static BOARD: PgLwLock<Board> = unsafe { PgLwLock::new(c"pg_recur board") };
+/// Set in the postmaster and inherited by every process that it starts.
+static AVAILABLE: AtomicBool = AtomicBool::new(false);
+
+#[derive(Clone, Copy)]
+struct Board {
+    launcher: LatchRef,
+    workers: [WorkerSlot; MAX_WORKERS],
+    /// Databases in which the extension may have appeared.
+    requests: [pg_sys::Oid; MAX_REQUESTS],
+    request_count: usize,
+    /// More requests came than fit: look everywhere.
+    look_everywhere: bool,
+    /// Databases that somebody needs to have for himself for a moment.
+    vacated: [Vacated; MAX_VACATED],
+}
+
+unsafe impl PGRXSharedMemory for Board {}
+
+#[derive(Clone, Copy)]
+struct WorkerSlot {
+    /// Invalid: the slot is free.
+    database: pg_sys::Oid,
+    latch: LatchRef,
+    departure: Departure,
+}
+
+#[derive(Clone, Copy)]
+struct Vacated {
+    database: pg_sys::Oid,
+    until: pg_sys::TimestampTz,
+}
+
+/// Why a worker left its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// It did not say: it died of an error, or was ended from outside.
+    Unexplained,
+    /// The database has no extension.
+    NothingToDo,
+    /// It was asked to go: the database is vacated, or dispatching is switched off.
+    Asked,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Board {
+            launcher: LatchRef::NONE,
+            workers: [WorkerSlot::FREE; MAX_WORKERS],
+            requests: [pg_sys::InvalidOid; MAX_REQUESTS],
+            request_count: 0,
+            look_everywhere: false,
+            vacated: [Vacated::NONE; MAX_VACATED],
+        }
+    }
+}
+
+impl WorkerSlot {
+    const FREE: WorkerSlot = WorkerSlot {
+        database: pg_sys::InvalidOid,
+        latch: LatchRef::NONE,
+        departure: Departure::Unexplained,
+    };
+}
+
+impl Vacated {
+    const NONE: Vacated = Vacated {
+        database: pg_sys::InvalidOid,
+        until: 0,
+    };
+}
+
+/// Asks for the memory. Only while the library is being preloaded.
+pub fn request() {
+    pg_shmem_init!(BOARD);
+    AVAILABLE.store(true, Ordering::Relaxed);
+}
+
+/// Was the library preloaded? If not, there are no workers and nothing to meet them on.
+pub fn available() -> bool {
+    AVAILABLE.load(Ordering::Relaxed)
+}
+
+// What the launcher does.
+
+pub fn register_launcher() {
+    BOARD.exclusive().launcher = LatchRef::mine();
+}
+
+/// What has been asked of the launcher since it last looked.
+pub struct Requests {
+    pub databases: Vec<pg_sys::Oid>,
+    pub everywhere: bool,
+}
+
+pub fn take_requests() -> Requests {
+    let mut board = BOARD.exclusive();
+    let databases = board.requests[..board.request_count].to_vec();
+    let everywhere = board.look_everywhere;
+    board.request_count = 0;
+    board.look_everywhere = false;
+    Requests {
+        databases,
+        everywhere,
+    }
+}
+
+/// Takes a slot for a worker of `database`; None when all are taken.
+pub fn reserve_slot(database: pg_sys::Oid) -> Option<usize> {
+    let mut board = BOARD.exclusive();
+    let index = board
+        .workers
+        .iter()
+        .position(|slot| slot.database == pg_sys::InvalidOid)?;
+    board.workers[index] = WorkerSlot {
+        database,
+        ..WorkerSlot::FREE
+    };
+    Some(index)
+}
+
+/// Gives the slot of a worker that has ended back, and says why it left.
+pub fn release_slot(index: usize) -> Departure {
+    let mut board = BOARD.exclusive();
+    let departure = board.workers[index].departure;
+    board.workers[index] = WorkerSlot::FREE;
+    departure
+}
+
+// What a worker does.
+
+/// The database that the launcher reserved this slot for.
+pub fn slot_database(index: usize) -> pg_sys::Oid {
+    BOARD.share().workers[index].database
+}
+
+/// From now on this process is woken by what concerns the slot's database.
+pub fn occupy_slot(index: usize) {
+    BOARD.exclusive().workers[index].latch = LatchRef::mine();
+}
+
+/// Nobody shall wake this process any more.
+pub fn leave_slot(index: usize) {
+    BOARD.exclusive().workers[index].latch = LatchRef::NONE;
+}
+
+pub fn explain_departure(index: usize, departure: Departure) {
+    BOARD.exclusive().workers[index].departure = departure;
+}
+
+pub fn is_vacated(database: pg_sys::Oid) -> bool {
+    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    BOARD
+        .share()
+        .vacated
+        .iter()
+        .any(|vacated| vacated.database == database && vacated.until > now)
+}
+
+// What sessions do.
+
+pub fn wake_workers_of(database: pg_sys::Oid) {
+    let board = BOARD.share();
+    for slot in &board.workers {
+        if slot.database == database {
+            slot.latch.set();
+        }
+    }
+}
+
+pub fn wake_launcher() {
+    BOARD.share().launcher.set();
+}
+
+/// The extension may have appeared in `database`: the launcher shall look.
+pub fn request_look(database: pg_sys::Oid) {
+    let mut board = BOARD.exclusive();
+    let count = board.request_count;
+    if board.requests[..count].contains(&database) {
+        // Asked already.
+    } else if count < MAX_REQUESTS {
+        board.requests[count] = database;
+        board.request_count += 1;
+    } else {
+        board.look_everywhere = true;
+    }
+    board.launcher.set();
+}
+
+/// Asks the workers of `database` to leave it, and the launcher to start none there until [`reoccupy`].
+pub fn vacate(database: pg_sys::Oid) {
+    {
+        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let until = now + VACATED_AT_MOST_MICROS;
+        let mut board = BOARD.exclusive();
+        let slot = board
+            .vacated
+            .iter_mut()
+            .find(|slot| slot.database == database || slot.until < now);
+        // Without a place on the list the caller waits for the workers as it would for anybody else.
+        if let Some(slot) = slot {
+            *slot = Vacated { database, until };
+        }
+    }
+    wake_workers_of(database);
+}
+
+pub fn reoccupy(database: pg_sys::Oid) {
+    let mut board = BOARD.exclusive();
+    for slot in board.vacated.iter_mut() {
+        if slot.database == database {
+            *slot = Vacated::NONE;
+        }
+    }
+    board.launcher.set();
+}

@@ -1,0 +1,86 @@
+//! The background workers: a launcher for the server, a dispatcher for each database that has the extension.
+
+mod databases;
+mod dispatcher;
+mod launcher;
+
+use crate::pg::compat::{server_signal, set_signal_handler};
+use pgrx::bgworkers::BackgroundWorkerBuilder;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::ffi::c_int;
+use std::time::Duration;
+
+/// Registered at preload. It starts when recovery has finished, so that a promoted standby takes over by
+/// itself, and comes back a second after whatever ended it.
+pub fn register_launcher() {
+    BackgroundWorkerBuilder::new("pg_recur launcher")
+        .set_type("pg_recur launcher")
+        .set_library("pg_recur")
+        .set_function("pg_recur_launcher_main")
+        .enable_spi_access()
+        .set_restart_time(Some(Duration::from_secs(1)))
+        .load();
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pg_recur_launcher_main(_argument: pg_sys::Datum) {
+    handle_signals();
+    launcher::main()
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pg_recur_dispatcher_main(argument: pg_sys::Datum) {
+    handle_signals();
+    dispatcher::main(argument.value())
+}
+
+/// The server's own handlers: SIGTERM ends a worker at its next interrupt check, in the middle of a query
+/// or a lock wait too; SIGHUP sets a flag and the latch.
+fn handle_signals() {
+    unsafe {
+        set_signal_handler(pg_sys::SIGTERM as c_int, server_signal::die);
+        set_signal_handler(
+            pg_sys::SIGHUP as c_int,
+            server_signal::SignalHandlerForConfigReload,
+        );
+        pg_sys::BackgroundWorkerUnblockSignals();
+    }
+}
+
+/// Reads the configuration again if SIGHUP asked for it.
+fn reload_settings() {
+    unsafe {
+        let pending = &raw mut pg_sys::ConfigReloadPending;
+        if pending.read_volatile() != 0 {
+            pending.write_volatile(0);
+            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
+        }
+    }
+}
+
+/// Pauses that double from one failure to the next, and start over after a success.
+struct Backoff {
+    next: Duration,
+}
+
+impl Backoff {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(30);
+
+    fn new() -> Self {
+        Backoff { next: Self::FIRST }
+    }
+
+    fn pause(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(Self::LONGEST);
+        pause
+    }
+
+    fn reset(&mut self) {
+        self.next = Self::FIRST;
+    }
+}

@@ -1,0 +1,9 @@
+//! Real servers for tests: each is made from scratch, listens on a socket of its own, and is gone with the test.
+
+mod cluster;
+mod session;
+mod wait;
+
+pub use cluster::{Cluster, Shutdown};
+pub use session::{Session, database_error};
+pub use wait::{eventually, eventually_some};

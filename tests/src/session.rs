@@ -1,0 +1,108 @@
+//! A client connection, with what tests ask again and again.
+
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::{FromSqlOwned, ToSql};
+use postgres::{Client, NoTls, Row};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// A real client. SQL errors fail the test, unless the test asks for them.
+pub struct Session(pub Client);
+
+impl Session {
+    pub(crate) fn connect(
+        host: &Path,
+        port: u16,
+        database: &str,
+    ) -> Result<Session, postgres::Error> {
+        postgres::Config::new()
+            .host_path(host)
+            .port(port)
+            .user("postgres")
+            .dbname(database)
+            .application_name("pg_recur-tests")
+            .connect(NoTls)
+            .map(Session)
+    }
+
+    #[track_caller]
+    pub fn execute(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> u64 {
+        self.0
+            .execute(sql, parameters)
+            .unwrap_or_else(|error| panic!("{sql}: {}", text(&error)))
+    }
+
+    /// Statements that have no parameters, several at once.
+    #[track_caller]
+    pub fn batch(&mut self, sql: &str) {
+        self.0
+            .batch_execute(sql)
+            .unwrap_or_else(|error| panic!("{sql}: {}", text(&error)));
+    }
+
+    #[track_caller]
+    pub fn rows(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Vec<Row> {
+        self.0
+            .query(sql, parameters)
+            .unwrap_or_else(|error| panic!("{sql}: {}", text(&error)))
+    }
+
+    /// The one value of the one row.
+    #[track_caller]
+    pub fn value<T: FromSqlOwned>(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> T {
+        let row = self.0.query_one(sql, parameters);
+        row.unwrap_or_else(|error| panic!("{sql}: {}", text(&error)))
+            .get(0)
+    }
+
+    /// The error that this statement must raise: (SQLSTATE, message, hint).
+    #[track_caller]
+    pub fn error(&mut self, sql: &str) -> (String, String, String) {
+        match self.0.query(sql, &[]) {
+            Ok(_) => panic!("{sql}: no error"),
+            Err(error) => database_error(&error),
+        }
+    }
+
+    /// The next notification, as JSON, within the deadline.
+    #[track_caller]
+    pub fn notification(&mut self) -> Value {
+        let mut notifications = self.0.notifications();
+        let next = notifications
+            .timeout_iter(Duration::from_secs(60))
+            .next()
+            .expect("a connection");
+        let notification = next.expect("no notification within 60 seconds");
+        serde_json::from_str(notification.payload()).expect("JSON")
+    }
+
+    /// Notifications that have arrived by now.
+    pub fn waiting_notifications(&mut self) -> Vec<Value> {
+        // A round trip: the server sends what is due before the answer.
+        self.batch("SELECT 1");
+        let mut notifications = self.0.notifications();
+        notifications
+            .iter()
+            .map(|notification| Ok(serde_json::from_str(notification.payload()).expect("JSON")))
+            .collect()
+            .expect("a connection")
+    }
+}
+
+pub fn database_error(error: &postgres::Error) -> (String, String, String) {
+    let error = error
+        .as_db_error()
+        .unwrap_or_else(|| panic!("not the server's: {error}"));
+    (
+        error.code().code().to_owned(),
+        error.message().to_owned(),
+        error.hint().unwrap_or("").to_owned(),
+    )
+}
+
+fn text(error: &postgres::Error) -> String {
+    error
+        .as_db_error()
+        .map_or_else(|| error.to_string(), ToString::to_string)
+}
