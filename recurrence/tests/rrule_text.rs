@@ -1,0 +1,331 @@
+//! What a recurrence rule may say, and what is said about one that may not.
+
+use recurrence::civil::{Civil, Date};
+use recurrence::rrule::{MAX_DATES, MAX_TEXT, RuleError, RuleSet};
+
+const WHAT_FREQ: &str = "YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY or SECONDLY";
+const WHAT_BYDAY: &str = "weekdays MO, TU, WE, TH, FR, SA, SU, with a number from 1 to 53 or -1 to -53 \
+                          in front to choose one of the period's, like 2MO or -1FR";
+const WHAT_UNTIL: &str = "a time like 20270131T090000Z (UTC) or 20270131T090000 (local to the action's \
+                          time zone), or a date like 20270131 (its whole day)";
+const WHAT_TIMES: &str =
+    "times like 20270131T090000 (local to the action's time zone) or 20270131T090000Z (UTC)";
+const BETWEEN: &str = "expected NAME=value parts with one ; between them";
+
+fn refused(text: &str) -> RuleError {
+    match RuleSet::parse(text) {
+        Ok(rule) => panic!("{text} was read as {rule}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn refused_parts() {
+    let value = |part: &str, value: &str, expected: &str| {
+        format!("RRULE part {part} has \"{value}\"; expected {expected}")
+    };
+    let conflict = |part: &str, with: &str, allowed: &str| {
+        format!("RRULE part {part} can't be combined with {with}; {allowed}")
+    };
+    let interval = "a whole number from 1 to 4294967295";
+    let count = "a whole number from 1 to 10000";
+    let month_days = "days from 1 to 31 or -1 to -31";
+    let numbered = "they need FREQ=MONTHLY or YEARLY";
+    let no_freq = format!("RRULE has no FREQ; expected FREQ={WHAT_FREQ}");
+    let yearly = "it needs FREQ=YEARLY";
+    let year_days = "it needs FREQ=YEARLY, HOURLY, MINUTELY or SECONDLY";
+    let cases = [
+        ("", format!("RRULE begins with an empty part; {BETWEEN}")),
+        ("INTERVAL=2", no_freq.clone()),
+        ("COUNT=3", no_freq),
+        ("DAILY", "RRULE part \"DAILY\" has no value; expected NAME=value".into()),
+        ("FREQ=", "RRULE part \"FREQ=\" has no value; expected NAME=value".into()),
+        ("FREQ=FORTNIGHTLY", value("FREQ", "FORTNIGHTLY", WHAT_FREQ)),
+        ("FREQ=DAILY,WEEKLY", value("FREQ", "DAILY,WEEKLY", WHAT_FREQ)),
+        ("FREQ=DAILY;INTERVAL=", "RRULE part \"INTERVAL=\" has no value; expected NAME=value".into()),
+        ("FREQ=DAILY;INTERVAL=0", value("INTERVAL", "0", interval)),
+        ("FREQ=DAILY;INTERVAL=-1", value("INTERVAL", "-1", interval)),
+        ("FREQ=DAILY;INTERVAL=+1", value("INTERVAL", "+1", interval)),
+        ("FREQ=DAILY;INTERVAL=1.5", value("INTERVAL", "1.5", interval)),
+        ("FREQ=DAILY;INTERVAL=4294967296", value("INTERVAL", "4294967296", interval)),
+        ("FREQ=DAILY;COUNT=0", value("COUNT", "0", count)),
+        ("FREQ=DAILY;COUNT=10001", value("COUNT", "10001", count)),
+        (
+            "FREQ=DAILY;COUNT=3;UNTIL=20270131T090000Z",
+            conflict("COUNT", "UNTIL", "only one of them can end a rule"),
+        ),
+        ("FREQ=DAILY;UNTIL=2025-13-01", value("UNTIL", "2025-13-01", WHAT_UNTIL)),
+        ("FREQ=DAILY;UNTIL=20250230", value("UNTIL", "20250230", WHAT_UNTIL)),
+        ("FREQ=DAILY;UNTIL=20250131T240000Z", value("UNTIL", "20250131T240000Z", WHAT_UNTIL)),
+        ("FREQ=DAILY;UNTIL=00000101T000000Z", value("UNTIL", "00000101T000000Z", WHAT_UNTIL)),
+        ("FREQ=DAILY;UNTIL=yesterday", value("UNTIL", "yesterday", WHAT_UNTIL)),
+        ("FREQ=WEEKLY;BYDAY=XX", value("BYDAY", "XX", WHAT_BYDAY)),
+        ("FREQ=WEEKLY;BYDAY=MON", value("BYDAY", "MON", WHAT_BYDAY)),
+        ("FREQ=WEEKLY;BYDAY=", "RRULE part \"BYDAY=\" has no value; expected NAME=value".into()),
+        ("FREQ=WEEKLY;BYDAY=MO,", value("BYDAY", "", WHAT_BYDAY)),
+        ("FREQ=WEEKLY;BYDAY=MO, TU", value("BYDAY", " TU", WHAT_BYDAY)),
+        ("FREQ=WEEKLY;BYDAY=é", value("BYDAY", "é", WHAT_BYDAY)),
+        ("FREQ=MONTHLY;BYDAY=0MO", value("BYDAY", "0MO", WHAT_BYDAY)),
+        ("FREQ=YEARLY;BYDAY=54MO", value("BYDAY", "54MO", WHAT_BYDAY)),
+        ("FREQ=YEARLY;BYDAY=--1MO", value("BYDAY", "--1MO", WHAT_BYDAY)),
+        ("FREQ=WEEKLY;BYDAY=1MO", conflict("BYDAY with numbers", "FREQ=WEEKLY", numbered)),
+        ("FREQ=DAILY;BYDAY=-1FR", conflict("BYDAY with numbers", "FREQ=DAILY", numbered)),
+        (
+            "FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO",
+            conflict("BYDAY with numbers", "BYWEEKNO", "use plain weekdays with it"),
+        ),
+        ("FREQ=MONTHLY;BYMONTHDAY=0", value("BYMONTHDAY", "0", month_days)),
+        ("FREQ=MONTHLY;BYMONTHDAY=32", value("BYMONTHDAY", "32", month_days)),
+        ("FREQ=MONTHLY;BYMONTHDAY=-32", value("BYMONTHDAY", "-32", month_days)),
+        ("FREQ=WEEKLY;BYMONTHDAY=1", conflict("BYMONTHDAY", "FREQ=WEEKLY", "it needs any other FREQ")),
+        ("FREQ=YEARLY;BYMONTH=13", value("BYMONTH", "13", "months from 1 to 12")),
+        ("FREQ=YEARLY;BYMONTH=JAN", value("BYMONTH", "JAN", "months from 1 to 12")),
+        ("FREQ=YEARLY;BYMONTH=-1", value("BYMONTH", "-1", "months from 1 to 12")),
+        ("FREQ=YEARLY;BYYEARDAY=367", value("BYYEARDAY", "367", "days from 1 to 366 or -1 to -366")),
+        ("FREQ=MONTHLY;BYYEARDAY=1", conflict("BYYEARDAY", "FREQ=MONTHLY", year_days)),
+        ("FREQ=YEARLY;BYWEEKNO=0", value("BYWEEKNO", "0", "weeks from 1 to 53 or -1 to -53")),
+        ("FREQ=MONTHLY;BYWEEKNO=20", conflict("BYWEEKNO", "FREQ=MONTHLY", yearly)),
+        ("FREQ=DAILY;BYWEEKNO=20", conflict("BYWEEKNO", "FREQ=DAILY", yearly)),
+        ("FREQ=DAILY;BYHOUR=24", value("BYHOUR", "24", "hours from 0 to 23")),
+        ("FREQ=DAILY;BYHOUR=-1", value("BYHOUR", "-1", "hours from 0 to 23")),
+        ("FREQ=DAILY;BYMINUTE=60", value("BYMINUTE", "60", "minutes from 0 to 59")),
+        ("FREQ=DAILY;BYSECOND=61", value("BYSECOND", "61", "seconds from 0 to 60")),
+        (
+            "FREQ=MONTHLY;BYSETPOS=1",
+            conflict("BYSETPOS", "FREQ=MONTHLY", "it needs another BY part to choose from"),
+        ),
+        (
+            "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=0",
+            value("BYSETPOS", "0", "positions from 1 to 366 or -1 to -366"),
+        ),
+        ("FREQ=DAILY;WKST=1", value("WKST", "1", "a weekday: MO, TU, WE, TH, FR, SA or SU")),
+        ("FREQ=DAILY;FREQ=DAILY", "RRULE part FREQ is given twice; expected it once".into()),
+        ("FREQ=DAILY;;COUNT=2", format!("RRULE has an empty part after \"FREQ=DAILY\"; {BETWEEN}")),
+        ("FREQ=DAILY;", format!("RRULE has an empty part after \"FREQ=DAILY\"; {BETWEEN}")),
+        (
+            "FREQ = DAILY",
+            "RRULE part \"FREQ \" is unknown; expected FREQ, INTERVAL, COUNT, UNTIL, WKST, BYMONTH, \
+             BYWEEKNO, BYYEARDAY, BYMONTHDAY, BYDAY, BYHOUR, BYMINUTE, BYSECOND or BYSETPOS"
+                .into(),
+        ),
+    ];
+    for (rule, message) in cases {
+        assert_eq!(
+            refused(&format!("RRULE:{rule}")).to_string(),
+            message,
+            "{rule}"
+        );
+    }
+}
+
+#[test]
+fn refused_lines() {
+    let rule = "RRULE:FREQ=DAILY";
+    let cases = [
+        (String::new(), "recurrence rule begins with \"\"; expected RRULE:".to_owned()),
+        ("FREQ=DAILY".into(), "recurrence rule begins with \"FREQ=DAILY\"; expected RRULE:".into()),
+        (format!("{rule}\n{rule}"), "recurrence rule has a second RRULE line; expected one".into()),
+        (
+            format!("DTSTART:20270101T000000\n{rule}"),
+            "recurrence rule has a DTSTART line; expected none".into(),
+        ),
+        (
+            format!("{rule}\nDTSTART;TZID=Europe/Paris:20270101T000000"),
+            "recurrence rule has a DTSTART line; expected none".into(),
+        ),
+        (
+            format!("{rule}\nEXRULE:FREQ=WEEKLY"),
+            "recurrence rule has the line \"EXRULE:FREQ=WEEKLY\"; expected EXDATE: or RDATE: below the \
+             RRULE line"
+                .into(),
+        ),
+        (
+            format!("{rule}\n\nEXDATE:20270101T000000"),
+            "recurrence rule has the line \"\"; expected EXDATE: or RDATE: below the RRULE line".into(),
+        ),
+        (
+            format!("{rule}\nexdate;tzid=Europe/Paris:20270101T000000"),
+            "EXDATE has the parameter \"TZID=EUROPE/PARIS\"; expected EXDATE: and times, without \
+             parameters"
+                .into(),
+        ),
+        (
+            format!("{rule}\nRDATE:20270101"),
+            format!("RDATE has \"20270101\"; expected {WHAT_TIMES}"),
+        ),
+        (format!("{rule}\nEXDATE:"), format!("EXDATE has \"\"; expected {WHAT_TIMES}")),
+        (
+            format!("{rule};BYHOUR={}", "9".repeat(MAX_TEXT)),
+            "recurrence rule is 20024 bytes long; at most 20000 are allowed".into(),
+        ),
+        (
+            format!("{rule}\nRDATE:{}", vec!["20270101T000000"; MAX_DATES + 1].join(",")),
+            "RDATE has 501 times; at most 500 are allowed".into(),
+        ),
+        (
+            format!("{rule};BYHOUR={}", "1".repeat(1_000)),
+            format!(
+                "RRULE part BYHOUR has \"{}…\"; expected hours from 0 to 23",
+                "1".repeat(40)
+            ),
+        ),
+    ];
+    for (text, message) in cases {
+        assert_eq!(refused(&text).to_string(), message);
+    }
+}
+
+#[test]
+fn hints_say_what_to_do_instead() {
+    let cases = [
+        (
+            "FREQ=DAILY",
+            "Write the rule as RRULE:FREQ=WEEKLY;BYDAY=TU,TH.",
+        ),
+        (
+            "RRULE:FREQ=DAILY\nDTSTART:20270101T000000",
+            "Give the start as starts_at; it anchors the rule as DTSTART does.",
+        ),
+        (
+            "RRULE:FREQ=DAILY\nRRULE:FREQ=WEEKLY",
+            "Use one action per rule, or add single times with an RDATE: line.",
+        ),
+        (
+            "RRULE:FREQ=DAILY\nEXDATE;TZID=Europe/Paris:20270101T000000",
+            "Times are local to the time zone of the action; write instants in UTC with a Z at the end.",
+        ),
+        (
+            "RRULE:FREQ=DAILY;COUNT=20000",
+            "To limit the number of runs, set max_runs; it has no such limit.",
+        ),
+        (
+            "RRULE:FREQ=DAILY;COUNT=2;UNTIL=20270101",
+            "Keep one of the two.",
+        ),
+    ];
+    for (text, hint) in cases {
+        assert_eq!(refused(text).hint(), Some(hint));
+    }
+    assert_eq!(refused("RRULE:FREQ=HOURLY;BYHOUR=99").hint(), None);
+}
+
+#[test]
+fn canonical_form() {
+    let cases = [
+        ("rrule:freq=daily;interval=1", "RRULE:FREQ=DAILY"),
+        (
+            "RRULE:BYDAY=fr,+1MO,-1mo,MO;FREQ=MONTHLY",
+            "RRULE:FREQ=MONTHLY;BYDAY=MO,1MO,-1MO,FR",
+        ),
+        (
+            "RRULE:BYMONTHDAY=-1,15,01,15;WKST=MO;FREQ=MONTHLY;COUNT=007",
+            "RRULE:FREQ=MONTHLY;COUNT=7;BYMONTHDAY=1,15,-1",
+        ),
+        (
+            "RRULE:FREQ=WEEKLY;WKST=SU;INTERVAL=2",
+            "RRULE:FREQ=WEEKLY;INTERVAL=2;WKST=SU",
+        ),
+        (
+            "RRULE:FREQ=DAILY;UNTIL=20270131",
+            "RRULE:FREQ=DAILY;UNTIL=20270131T235959",
+        ),
+        (
+            "RRULE:FREQ=DAILY;UNTIL=20270131t090060z",
+            "RRULE:FREQ=DAILY;UNTIL=20270131T090059Z",
+        ),
+        (
+            "RRULE:FREQ=MINUTELY;BYSECOND=60,59,0",
+            "RRULE:FREQ=MINUTELY;BYSECOND=0,59",
+        ),
+        (
+            "RRULE:FREQ=DAILY\r\nRDATE:20270103T090000\r\nEXDATE:20270102T090000Z\r\n\
+             EXDATE:20270101T090000,20270101T090000\r\n",
+            "RRULE:FREQ=DAILY\nEXDATE:20270101T090000,20270102T090000Z\nRDATE:20270103T090000",
+        ),
+    ];
+    for (text, canonical) in cases {
+        let rule = RuleSet::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(rule.to_string(), canonical);
+        assert_eq!(canonical.parse(), Ok(rule));
+    }
+}
+
+fn at(year: i32, month: u8, day: u8, hour: i64) -> Civil {
+    Civil::new(Date::new(year, month, day).days(), hour * 3_600)
+}
+
+fn occurrences(text: &str, anchor: Civil) -> Vec<Civil> {
+    // A zone an hour ahead of UTC.
+    let rule = RuleSet::parse(text).unwrap();
+    let compiled = rule
+        .compile(anchor, |instant| Civil(instant + 3_600))
+        .unwrap();
+    let next = |at: &Civil| compiled.next_at_or_after(Civil(at.0 + 1));
+    std::iter::successors(compiled.next_at_or_after(anchor), next)
+        .take(10)
+        .collect()
+}
+
+#[test]
+fn exdate_and_rdate() {
+    let text = "RRULE:FREQ=DAILY;COUNT=4\n\
+                EXDATE:20270102T090000,20270105T120000\n\
+                RDATE:20270101T090000,20270105T120000,20270107T120000,20261231T120000";
+    // COUNT counts what EXDATE takes out; RDATE is not counted, joins once, and begins at the anchor.
+    let expected = [
+        at(2027, 1, 1, 9),
+        at(2027, 1, 3, 9),
+        at(2027, 1, 4, 9),
+        at(2027, 1, 7, 12),
+    ];
+    assert_eq!(occurrences(text, at(2027, 1, 1, 9)), expected);
+}
+
+#[test]
+fn times_in_utc_are_what_the_local_clock_shows() {
+    let text = "RRULE:FREQ=DAILY;UNTIL=20270104T080000Z\n\
+                EXDATE:20270102T080000Z\n\
+                RDATE:20270109T080000Z";
+    let expected = [
+        at(2027, 1, 1, 9),
+        at(2027, 1, 3, 9),
+        at(2027, 1, 4, 9),
+        at(2027, 1, 9, 9),
+    ];
+    assert_eq!(occurrences(text, at(2027, 1, 1, 9)), expected);
+    assert_eq!(
+        RuleSet::parse(text).unwrap().until_utc(),
+        Some(at(2027, 1, 4, 8).0)
+    );
+}
+
+#[test]
+fn until_is_inclusive_and_a_date_is_its_whole_day() {
+    let anchor = at(2027, 1, 1, 9);
+    for (until, days) in [
+        ("20270103", 3),
+        ("20270103T090000", 3),
+        ("20270103T085959", 2),
+        ("20261231", 0),
+    ] {
+        assert_eq!(
+            occurrences(&format!("RRULE:FREQ=DAILY;UNTIL={until}"), anchor).len(),
+            days
+        );
+    }
+}
+
+#[test]
+fn numbered_and_plain_weekdays_add_up() {
+    let text = "RRULE:FREQ=MONTHLY;COUNT=6;BYDAY=1MO,-1MO,FR";
+    let expected = [1, 4, 8, 15, 22, 25].map(|day| at(2027, 1, day, 9));
+    assert_eq!(occurrences(text, at(2027, 1, 1, 9)), expected);
+}
+
+#[test]
+fn the_set_of_the_first_period_is_whole() {
+    // The second of Tuesday and Thursday is Thursday, also in a week that begins on its Wednesday.
+    let text = "RRULE:FREQ=WEEKLY;COUNT=2;BYDAY=TU,TH;BYSETPOS=2";
+    let expected = [at(2027, 1, 7, 9), at(2027, 1, 14, 9)];
+    assert_eq!(occurrences(text, at(2027, 1, 6, 9)), expected);
+}
