@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod at;
+mod cache;
 pub mod civil;
 pub mod cron;
 mod error;
@@ -19,9 +20,11 @@ pub mod rrule;
 pub mod rule;
 mod schedule;
 mod search;
+mod spacing;
 mod text;
 mod zone;
 
+pub use cache::ScheduleCache;
 pub use error::{RecurrenceError, ScheduleError, ZoneError};
 pub use occurrence::{Occurrence, Shift};
 pub use policy::{OnFold, OnGap, PolicyError};

@@ -167,6 +167,22 @@ impl CronSpec {
             .into_iter()
             .any(Field::is_stepping)
     }
+
+    /// The seconds, minutes and hours it matches, as bits.
+    pub(crate) fn times_of_day(&self) -> [u64; 3] {
+        let Sets {
+            seconds,
+            minutes,
+            hours,
+            ..
+        } = self.sets;
+        [seconds, minutes, u64::from(hours)]
+    }
+
+    /// The fewest days between two dates that match; `None` if there is only one.
+    pub(crate) fn fewest_days_between(&self) -> Option<i64> {
+        search::fewest_days_between(&self.sets)
+    }
 }
 
 fn expand_nickname(upper: &str) -> Result<&'static str, ScheduleError> {

@@ -179,6 +179,29 @@ fn count_days(sets: &Sets, from: Date, to: Date) -> u64 {
     count
 }
 
+/// The fewest days between two matching dates; `None` if there is only one. Without a year field
+/// the calendar repeats every 400 years, so a little more than that tells all.
+pub(super) fn fewest_days_between(sets: &Sets) -> Option<i64> {
+    let last_year = match sets.years {
+        None => 2000 + 400 + 40,
+        Some(_) => LAST_YEAR,
+    };
+    let mut fewest: Option<i64> = None;
+    let mut previous: Option<i64> = None;
+    let mut from = Date::new(1970, 1, 1);
+    while let Some(day) = next_day(sets, from, last_year) {
+        if let Some(days) = previous.map(|previous| day - previous) {
+            if days == 1 {
+                return Some(1);
+            }
+            fewest = Some(fewest.map_or(days, |known| known.min(days)));
+        }
+        previous = Some(day);
+        from = Date::from_days(day + 1);
+    }
+    fewest
+}
+
 /// The lowest bit at or above `from`.
 fn bit_at_or_above(bits: u64, from: u32) -> Option<u32> {
     let rest = bits.checked_shr(from)?;

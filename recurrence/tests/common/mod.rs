@@ -1,5 +1,9 @@
 //! What the test files share.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod oracle;
+
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
