@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
 
-use common::oracle::{month_length, resolve};
+use common::CHANGES;
+use common::oracle::{month_length, policies, resolve};
 
 /// Part of a field: its text, and the values it stands for.
 #[derive(Clone, Debug)]
@@ -68,33 +69,6 @@ fn field(min: u32, max: u32) -> impl Strategy<Value = Part> {
         steps: parts.iter().any(|p| p.steps),
     });
     prop_oneof![2 => any, 3 => list]
-}
-
-/// Clock changes of many kinds: half hours, midnight, a whole day, two hours, odd minutes.
-const CHANGES: [(&str, &str); 16] = [
-    ("America/New_York", "2025-03-09T07:00:00Z"),
-    ("America/New_York", "2025-11-02T06:00:00Z"),
-    ("Europe/London", "2025-03-30T01:00:00Z"),
-    ("Europe/London", "2025-10-26T01:00:00Z"),
-    ("Australia/Lord_Howe", "2024-10-05T15:30:00Z"),
-    ("Australia/Lord_Howe", "2024-04-06T15:00:00Z"),
-    ("America/Sao_Paulo", "2018-11-04T03:00:00Z"),
-    ("America/Sao_Paulo", "2018-02-18T02:00:00Z"),
-    ("Pacific/Apia", "2011-12-30T10:00:00Z"),
-    ("Antarctica/Troll", "2024-03-31T01:00:00Z"),
-    ("Antarctica/Troll", "2024-10-27T01:00:00Z"),
-    ("America/Nuuk", "2024-03-31T01:00:00Z"),
-    ("Pacific/Chatham", "2024-09-28T14:00:00Z"),
-    ("Asia/Beirut", "2024-10-26T21:00:00Z"),
-    ("America/Caracas", "2016-05-01T07:00:00Z"),
-    ("UTC", "2024-02-29T12:00:00Z"),
-];
-
-fn policies() -> impl Strategy<Value = (OnGap, OnFold)> {
-    (
-        select(vec![OnGap::RollForward, OnGap::Skip]),
-        select(vec![OnFold::First, OnFold::Second, OnFold::Both]),
-    )
 }
 
 fn recurrence(text: &str, zone: &str, gap: OnGap, fold: OnFold) -> Recurrence {

@@ -178,3 +178,54 @@ fn offset_by_chrono(tz: Tz, instant: i64) -> i32 {
             .local_minus_utc()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::LocalResult;
+
+    #[test]
+    fn windows_of_missing_and_repeated_readings_do_not_overlap() {
+        for tz in TZ_VARIANTS {
+            let transitions = ZoneTable::of(tz).transitions();
+            assert!(transitions.is_sorted_by(|a, b| a.at < b.at && a.high() <= b.low()));
+        }
+    }
+
+    #[test]
+    fn offsets_are_those_of_chrono_tz() {
+        // A step that has nothing in common with hours, days or the probe's step.
+        const STEP: i64 = 3_600_011;
+        for tz in TZ_VARIANTS {
+            let table = ZoneTable::of(tz);
+            let mut instant = PROBE_FROM - 40 * STEP;
+            while instant < PROBE_UNTIL + 40 * STEP {
+                assert_eq!(
+                    table.offset_at(instant),
+                    offset_by_chrono(tz, instant),
+                    "{tz} {instant}"
+                );
+                instant += STEP;
+            }
+        }
+    }
+
+    #[test]
+    fn readings_are_those_of_chrono_tz_around_every_transition() {
+        for tz in TZ_VARIANTS {
+            let table = ZoneTable::of(tz);
+            for t in table.transitions() {
+                let (low, high) = (t.low().0, t.high().0);
+                for civil in [low - 1, low, low + (high - low) / 2, high - 1, high] {
+                    let naive = DateTime::from_timestamp(civil, 0).unwrap().naive_utc();
+                    let expected = match tz.from_local_datetime(&naive) {
+                        LocalResult::None => Reading::Missing(t),
+                        LocalResult::Single(at) => Reading::Once(at.timestamp()),
+                        LocalResult::Ambiguous(..) => Reading::Twice(t),
+                    };
+                    assert_eq!(table.read(Civil(civil)), expected, "{tz} {naive}");
+                }
+            }
+        }
+    }
+}

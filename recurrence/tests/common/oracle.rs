@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Datelike, Duration, LocalResult, NaiveDate, NaiveDateTime, TimeZone, Utc};
 use chrono_tz::Tz;
+use proptest::prelude::Strategy;
+use proptest::sample::select;
 use recurrence::{OnFold, OnGap};
 
 /// The instants at which a wall-clock time runs under a policy.
@@ -44,4 +46,11 @@ pub fn month_length(date: NaiveDate) -> u32 {
     next.and_then(|next| next.pred_opt())
         .expect("a month has a last day")
         .day()
+}
+
+pub fn policies() -> impl Strategy<Value = (OnGap, OnFold)> {
+    (
+        select(vec![OnGap::RollForward, OnGap::Skip]),
+        select(vec![OnFold::First, OnFold::Second, OnFold::Both]),
+    )
 }
