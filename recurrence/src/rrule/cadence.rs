@@ -5,6 +5,9 @@ use super::rule::{Freq, Rule};
 use super::times::Times;
 use crate::civil::{Civil, DAY, Date, iso_weekday};
 
+/// Days after which the calendar repeats, weekdays included.
+const CYCLE_DAYS: i64 = 146_097;
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cadence {
     freq: Freq,
@@ -84,6 +87,54 @@ impl Cadence {
         }
     }
 
+    /// The number of periods that are visited until the calendar and the cadence repeat together.
+    pub fn periods_in_cycle(self) -> u32 {
+        let periods: i64 = match self.freq {
+            Freq::Yearly => 400,
+            Freq::Monthly => 4_800,
+            Freq::Weekly => CYCLE_DAYS / 7,
+            Freq::Daily => CYCLE_DAYS,
+            Freq::Hourly => CYCLE_DAYS * 24,
+            Freq::Minutely => CYCLE_DAYS * 1_440,
+            Freq::Secondly => CYCLE_DAYS * DAY,
+        };
+        u32::try_from(periods / gcd(periods, self.interval)).unwrap_or(u32::MAX)
+    }
+
+    /// Does the cadence ever meet one of these times of day? Every second hour from 09:00 never meets
+    /// BYHOUR=10: day after day the cadence comes to those times of day that leave the same remainder
+    /// when divided by what its step and the day have in common, and to no other.
+    pub fn meets(self, times: Times) -> bool {
+        let (unit, mut times) = match self.freq {
+            Freq::Hourly => (
+                3_600,
+                Times {
+                    minutes: 1,
+                    seconds: 1,
+                    ..times
+                },
+            ),
+            Freq::Minutely => (
+                60,
+                Times {
+                    seconds: 1,
+                    ..times
+                },
+            ),
+            Freq::Secondly => (1, times),
+            _ => return true,
+        };
+        let modulus = gcd(self.interval * unit, DAY);
+        let wanted = (self.origin * unit).rem_euclid(modulus);
+        times.seconds = remainders(times.seconds, modulus);
+        (0..1_440).any(|minute| {
+            let allowed =
+                times.hours >> (minute / 60) & 1 == 1 && times.minutes >> (minute % 60) & 1 == 1;
+            let second = (wanted - minute * 60).rem_euclid(modulus);
+            allowed && second < 60 && times.seconds >> second & 1 == 1
+        })
+    }
+
     /// Are the periods days or shorter?
     pub fn is_within_a_day(self) -> bool {
         self.freq >= Freq::Daily
@@ -104,6 +155,20 @@ impl Cadence {
         }
         within
     }
+}
+
+/// What each number below 60 of the set leaves when divided.
+fn remainders(set: u64, modulus: i64) -> u64 {
+    (0..60)
+        .filter(|number| set >> number & 1 == 1)
+        .fold(0, |remainders, number| remainders | 1 << (number % modulus))
+}
+
+fn gcd(mut a: i64, mut b: i64) -> i64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Months since January of the year 0.

@@ -6,8 +6,8 @@ use super::rule::{End, Freq};
 use super::search::{LAST_TIME, MAX_STEPS, Pattern, Search};
 use crate::civil::Civil;
 
-/// Steps for counting a COUNT out from the anchor, all occurrences together.
-const MAX_COUNT_STEPS: u32 = 1_000_000;
+/// Steps for counting a COUNT out from the anchor, all occurrences together: a few milliseconds.
+const MAX_COUNT_STEPS: u32 = 100_000;
 
 /// A [`RuleSet`] with its anchor, ready to be searched in either direction.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl CompiledRuleSet {
             End::Until(until) => until.civil(&local).min(LAST_TIME),
             _ => LAST_TIME,
         };
-        let first = if pattern.sets_are_too_small() {
+        let first = if pattern.is_impossible() {
             None
         } else {
             Search::new(&pattern, MAX_STEPS).at_or_after(anchor, end)

@@ -31,8 +31,45 @@ impl FromEitherEnd {
         self.from_start | self.from_end == 0
     }
 
+    /// The numbers as places, from 0, in something of `length` up to 31.
+    fn places(self, length: i64) -> u32 {
+        let from_end = (self.from_end as u32).reverse_bits() >> (31 - length);
+        (self.from_start >> 1) as u32 | from_end
+    }
+
     fn has(self, from_start: i64, from_end: i64) -> bool {
         self.from_start >> from_start & 1 == 1 || self.from_end >> from_end & 1 == 1
+    }
+}
+
+/// Days of a year, counted from its start or from its end, 1 to 366.
+#[derive(Clone, Debug)]
+struct YearDays {
+    from_start: [u64; 6],
+    from_end: [u64; 6],
+}
+
+impl YearDays {
+    fn new(numbers: &[i16]) -> Option<Box<Self>> {
+        let mut set = YearDays {
+            from_start: [0; 6],
+            from_end: [0; 6],
+        };
+        for number in numbers {
+            let side = if *number > 0 {
+                &mut set.from_start
+            } else {
+                &mut set.from_end
+            };
+            let place = usize::from(number.unsigned_abs());
+            side[place / 64] |= 1 << (place % 64);
+        }
+        (!numbers.is_empty()).then(|| Box::new(set))
+    }
+
+    fn has(&self, from_start: i64, from_end: i64) -> bool {
+        let bit = |set: &[u64; 6], place: i64| set[place as usize / 64] >> (place % 64) & 1 == 1;
+        bit(&self.from_start, from_start) || bit(&self.from_end, from_end)
     }
 }
 
@@ -42,14 +79,15 @@ pub(super) struct Days {
     /// Bit m is month m, 1 to 12.
     months: u16,
     month_days: FromEitherEnd,
-    /// Bit d is ISO weekday d, 1 to 7: every such day of the period.
+    /// Bit 0 is Monday: every such day of the period.
     weekdays: u8,
     /// By ISO weekday: the numbered ones.
     nth_weekdays: [FromEitherEnd; 8],
+    has_nth: bool,
     has_weekdays: bool,
     /// Numbered weekdays are counted in the year rather than in the month.
     nth_of_year: bool,
-    year_days: Vec<i16>,
+    year_days: Option<Box<YearDays>>,
     weeks: FromEitherEnd,
     week_start: u8,
 }
@@ -87,7 +125,7 @@ impl Days {
         for weekday in 1..=7 {
             let of_this_day = || weekdays.iter().filter(move |day| day.weekday == weekday);
             if of_this_day().any(|day| day.nth.is_none()) {
-                plain |= 1 << weekday;
+                plain |= 1 << (weekday - 1);
             }
             nth_weekdays[usize::from(weekday)] =
                 FromEitherEnd::new(of_this_day().filter_map(|day| day.nth));
@@ -101,9 +139,10 @@ impl Days {
             month_days: FromEitherEnd::new(month_days),
             weekdays: plain,
             nth_weekdays,
+            has_nth: weekdays.iter().any(|day| day.nth.is_some()),
             has_weekdays: !weekdays.is_empty(),
             nth_of_year: rule.freq == Freq::Yearly && rule.months.is_empty(),
-            year_days: rule.year_days.clone(),
+            year_days: YearDays::new(&rule.year_days),
             weeks: FromEitherEnd::new(rule.week_numbers.iter().copied()),
             week_start: rule.week_start,
         }
@@ -111,45 +150,26 @@ impl Days {
 
     /// Bit d - 1 is set when day d of the month is allowed.
     pub fn of_month(&self, year: i32, month: u8) -> u32 {
-        if self.months >> month & 1 == 0 {
+        if !self.has_month(month) {
             return 0;
         }
         let length = i64::from(days_in_month(year, month));
         let first = Date::new(year, month, 1).days();
         let mut mask = ((1u64 << length) - 1) as u32;
         if !self.month_days.is_empty() {
-            mask = keep(mask, |day| self.month_days.has(day + 1, length - day));
+            mask &= self.month_days.places(length);
         }
         if self.has_weekdays {
-            let year_start = Date::new(year, 1, 1).days();
-            let (offset, of) = if self.nth_of_year {
-                (first - year_start, year_length(year))
-            } else {
-                (0, length)
-            };
-            mask = keep(mask, |day| {
-                let weekday = iso_weekday(first + day);
-                let place = offset + day;
-                self.weekdays >> weekday & 1 == 1
-                    || self.nth_weekdays[usize::from(weekday)]
-                        .has(place / 7 + 1, (of - 1 - place) / 7 + 1)
-            });
+            let every = every_weekday(self.weekdays, first);
+            let numbered = if self.has_nth { mask & !every } else { 0 };
+            mask = mask & every | self.keep_nth(numbered, year, first, length);
         }
-        if !self.year_days.is_empty() {
+        if let Some(year_days) = &self.year_days {
             let offset = first - Date::new(year, 1, 1).days();
-            let allowed = self.year_days.iter().fold(0u32, |set, number| {
-                let place = match *number {
-                    number if number > 0 => i64::from(number) - 1,
-                    number => year_length(year) + i64::from(number),
-                };
-                let day = place - offset;
-                if (0..length).contains(&day) {
-                    set | 1 << day
-                } else {
-                    set
-                }
+            let of = year_length(year);
+            mask = keep(mask, |day| {
+                year_days.has(offset + day + 1, of - offset - day)
             });
-            mask &= allowed;
         }
         if !self.weeks.is_empty() {
             mask = keep(mask, |day| {
@@ -159,6 +179,47 @@ impl Days {
         }
         mask
     }
+
+    fn keep_nth(&self, mask: u32, year: i32, first: i64, month_length: i64) -> u32 {
+        let (offset, of) = if self.nth_of_year {
+            (first - Date::new(year, 1, 1).days(), year_length(year))
+        } else {
+            (0, month_length)
+        };
+        keep(mask, |day| {
+            let weekday = usize::from(iso_weekday(first + day));
+            let place = offset + day;
+            self.nth_weekdays[weekday].has(place / 7 + 1, (of - 1 - place) / 7 + 1)
+        })
+    }
+
+    /// The next month after this one that the rule allows.
+    pub fn month_after(&self, index: i64) -> i64 {
+        let allowed = |month: &i64| self.has_month(month.rem_euclid(12) as u8 + 1);
+        (index + 1..=index + 12).find(allowed).unwrap_or(index + 12)
+    }
+
+    /// The last month before this one that the rule allows.
+    pub fn month_before(&self, index: i64) -> i64 {
+        let allowed = |month: &i64| self.has_month(month.rem_euclid(12) as u8 + 1);
+        (index - 12..index)
+            .rev()
+            .find(allowed)
+            .unwrap_or(index - 12)
+    }
+
+    fn has_month(&self, month: u8) -> bool {
+        self.months >> month & 1 == 1
+    }
+}
+
+/// Every such weekday (bit 0 is Monday) of a month that begins on day `first`; the bits beyond the
+/// month's length mean nothing.
+fn every_weekday(weekdays: u8, first: i64) -> u32 {
+    let begins_on = iso_weekday(first) - 1;
+    let two_weeks = u32::from(weekdays) << 7 | u32::from(weekdays);
+    let week = two_weeks >> begins_on & 0x7F;
+    week | week << 7 | week << 14 | week << 21 | week << 28
 }
 
 /// The days of `mask` that pass, each given as its place in the month, from 0.

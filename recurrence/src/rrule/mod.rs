@@ -17,6 +17,8 @@
 //! - Names and values are read in any case and stored in capitals.
 //! - The calendar ends with the year 9999, as RFC 5545's dates do.
 
+#[cfg(test)]
+mod bounded_tests;
 mod cadence;
 mod compiled;
 mod days;

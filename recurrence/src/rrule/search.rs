@@ -10,18 +10,18 @@ use super::cadence::{Cadence, month_index, year_and_month};
 use super::days::Days;
 use super::rule::{Freq, Rule};
 use super::times::{ALL_HOURS, ALL_SIXTY, Times, nth_bit};
-use crate::civil::{Civil, Date};
+use crate::civil::{Civil, Date, days_in_month};
 
 /// 9999-12-31T23:59:59, the last time that RFC 5545 can write.
 pub(super) const LAST_TIME: Civil = Civil::new(Date::new(9999, 12, 31).days(), 86_399);
 
-/// How many steps one search may take: more than one for each day of the 400 years after which the
-/// calendar repeats, and about 3 ms. Only rules that fight themselves come near it (an INTERVAL of
-/// seconds that meets a single allowed second once in centuries); they count as ended.
-pub(super) const MAX_STEPS: u32 = 150_000;
+/// How many steps one search may take, months and periods looked at: about 3 ms. Only rules that fight
+/// themselves come near it (an INTERVAL of seconds that meets the one allowed second of a day once in
+/// centuries); they count as ended.
+pub(super) const MAX_STEPS: u32 = 100_000;
 
 /// Months after which the calendar repeats, weekdays included.
-const CYCLE_MONTHS: u32 = 4_800;
+const CYCLE_MONTHS: i64 = 4_800;
 
 /// A rule tied to its anchor, without its end.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Pattern {
     set_positions: Vec<i16>,
     /// Positions nearest to either end decide whether a set is large enough.
     nearest_position: i64,
+    /// After this many visited periods the calendar has repeated, and so would the answers.
+    periods_in_cycle: u32,
 }
 
 impl Pattern {
@@ -44,8 +46,10 @@ impl Pattern {
             0 => all,
             given => given,
         };
+        let cadence = Cadence::new(rule, anchor);
         Pattern {
-            cadence: Cadence::new(rule, anchor),
+            cadence,
+            periods_in_cycle: cadence.periods_in_cycle(),
             days: Days::new(rule, anchor.days()),
             times: Times {
                 hours: part(&rule.hours, Freq::Hourly, ALL_HOURS.into(), time / 3_600) as u32,
@@ -62,9 +66,14 @@ impl Pattern {
         }
     }
 
+    /// Can it be seen without a search that the rule has no occurrence?
+    pub fn is_impossible(&self) -> bool {
+        self.sets_are_too_small() || !self.cadence.meets(self.times)
+    }
+
     /// Is BYSETPOS out of reach in every period? Periods of a day and less all hold the same number of
     /// times, so that need not be searched for.
-    pub fn sets_are_too_small(&self) -> bool {
+    fn sets_are_too_small(&self) -> bool {
         let sample = self
             .cadence
             .times_in_period(self.times, Civil(self.times.first()));
@@ -76,72 +85,91 @@ impl Pattern {
 pub(super) struct Search<'p> {
     pattern: &'p Pattern,
     pub steps_left: u32,
-    month: i64,
+    month: Month,
+}
+
+/// A month with its allowed days.
+#[derive(Clone, Copy)]
+struct Month {
+    /// Months since January of the year 0.
+    index: i64,
+    /// Day number of its first day, and of the next month's.
+    first: i64,
+    end: i64,
     mask: u32,
 }
 
 impl<'p> Search<'p> {
     pub fn new(pattern: &'p Pattern, steps: u32) -> Self {
+        let none_yet = Month {
+            index: i64::MIN,
+            first: 0,
+            end: 0,
+            mask: 0,
+        };
         Search {
             pattern,
             steps_left: steps,
-            month: i64::MIN,
-            mask: 0,
+            month: none_yet,
         }
     }
 
     /// The first occurrence in `from..=end`.
     pub fn at_or_after(&mut self, from: Civil, end: Civil) -> Option<Civil> {
         let cadence = self.pattern.cadence;
-        let mut at = from;
-        loop {
+        let mut at = cadence.at_or_after(from);
+        for _ in 0..=self.pattern.periods_in_cycle {
             self.step()?;
-            at = cadence.at_or_after(at);
             if at > end {
                 return None;
             }
             let allowed = self
                 .allowed_at_or_after(at)
                 .filter(|allowed| *allowed <= end)?;
-            if cadence.at_or_after(allowed) != allowed {
-                at = allowed;
-            } else if self.pattern.set_positions.is_empty() {
-                return Some(allowed);
-            } else if let Some(chosen) =
-                self.chosen(allowed)?.filter(|chosen| *chosen >= from).min()
-            {
-                return Some(chosen).filter(|chosen| *chosen <= end);
-            } else {
-                at = cadence.start_of(cadence.period_of(allowed) + 1);
+            let visited = cadence.at_or_after(allowed);
+            if visited != allowed {
+                at = visited;
+                continue;
             }
+            if self.pattern.set_positions.is_empty() {
+                return Some(allowed);
+            }
+            let chosen = self.chosen(allowed)?.filter(|chosen| *chosen >= from).min();
+            if chosen.is_some() {
+                return chosen.filter(|chosen| *chosen <= end);
+            }
+            at = cadence.at_or_after(cadence.start_of(cadence.period_of(allowed) + 1));
         }
+        None
     }
 
     /// The last occurrence in `start..=from`.
     pub fn at_or_before(&mut self, from: Civil, start: Civil) -> Option<Civil> {
         let cadence = self.pattern.cadence;
-        let mut at = from;
-        loop {
+        let mut at = cadence.at_or_before(from);
+        for _ in 0..=self.pattern.periods_in_cycle {
             self.step()?;
-            at = cadence.at_or_before(at);
             if at < start {
                 return None;
             }
             let allowed = self
                 .allowed_at_or_before(at)
                 .filter(|allowed| *allowed >= start)?;
-            if cadence.at_or_before(allowed) != allowed {
-                at = allowed;
-            } else if self.pattern.set_positions.is_empty() {
-                return Some(allowed);
-            } else if let Some(chosen) =
-                self.chosen(allowed)?.filter(|chosen| *chosen <= from).max()
-            {
-                return Some(chosen).filter(|chosen| *chosen >= start);
-            } else {
-                at = Civil(cadence.start_of(cadence.period_of(allowed)).0 - 1);
+            let visited = cadence.at_or_before(allowed);
+            if visited != allowed {
+                at = visited;
+                continue;
             }
+            if self.pattern.set_positions.is_empty() {
+                return Some(allowed);
+            }
+            let chosen = self.chosen(allowed)?.filter(|chosen| *chosen <= from).max();
+            if chosen.is_some() {
+                return chosen.filter(|chosen| *chosen >= start);
+            }
+            at = cadence.at_or_before(Civil(cadence.start_of(cadence.period_of(allowed)).0 - 1));
         }
+        None
     }
 
     fn step(&mut self) -> Option<()> {
@@ -156,18 +184,17 @@ impl<'p> Search<'p> {
             Some(time) => (at.days(), time),
             None => (at.days() + 1, times.first()),
         };
-        let mut month = month_index(today);
-        let mut candidates = self.mask_of(month)? & !0 << (Date::from_days(today).day - 1);
-        for _ in 0..=CYCLE_MONTHS {
+        let mut month = self.month_of(today)?;
+        let mut candidates = month.mask & !0 << (today - month.first);
+        let give_up = month.index + CYCLE_MONTHS;
+        while month.index <= give_up {
             if candidates != 0 {
-                let day = month_start(month)? + i64::from(candidates.trailing_zeros());
-                return Some(Civil::new(
-                    day,
-                    if day == today { time } else { times.first() },
-                ));
+                let day = month.first + i64::from(candidates.trailing_zeros());
+                let time = if day == today { time } else { times.first() };
+                return Some(Civil::new(day, time));
             }
-            month += 1;
-            candidates = self.mask_of(month)?;
+            month = self.month(self.pattern.days.month_after(month.index))?;
+            candidates = month.mask;
         }
         None
     }
@@ -179,31 +206,42 @@ impl<'p> Search<'p> {
             Some(time) => (at.days(), time),
             None => (at.days() - 1, times.last()),
         };
-        let mut month = month_index(today);
-        let mut candidates = self.mask_of(month)? & !0 >> (32 - Date::from_days(today).day);
-        for _ in 0..=CYCLE_MONTHS {
+        let mut month = self.month_of(today)?;
+        let mut candidates = month.mask & !0 >> (31 - (today - month.first));
+        let give_up = month.index - CYCLE_MONTHS;
+        while month.index >= give_up {
             if candidates != 0 {
-                let day = month_start(month)? + i64::from(candidates.ilog2());
-                return Some(Civil::new(
-                    day,
-                    if day == today { time } else { times.last() },
-                ));
+                let day = month.first + i64::from(candidates.ilog2());
+                let time = if day == today { time } else { times.last() };
+                return Some(Civil::new(day, time));
             }
-            month -= 1;
-            candidates = self.mask_of(month)?;
+            month = self.month(self.pattern.days.month_before(month.index))?;
+            candidates = month.mask;
         }
         None
     }
 
-    /// The allowed days of a month. Consecutive questions are mostly about the same month.
-    fn mask_of(&mut self, month: i64) -> Option<u32> {
-        if month != self.month {
-            self.step()?;
-            let (year, month_of_year) = year_and_month(month)?;
-            self.mask = self.pattern.days.of_month(year, month_of_year);
-            self.month = month;
+    /// The month that holds a day. Consecutive questions are mostly about the same month.
+    fn month_of(&mut self, day: i64) -> Option<Month> {
+        if (self.month.first..self.month.end).contains(&day) {
+            return Some(self.month);
         }
-        Some(self.mask)
+        self.month(month_index(day))
+    }
+
+    fn month(&mut self, index: i64) -> Option<Month> {
+        if index != self.month.index {
+            self.step()?;
+            let (year, month) = year_and_month(index)?;
+            let first = Date::new(year, month, 1).days();
+            self.month = Month {
+                index,
+                first,
+                end: first + i64::from(days_in_month(year, month)),
+                mask: self.pattern.days.of_month(year, month),
+            };
+        }
+        Some(self.month)
     }
 
     /// What BYSETPOS chooses from the set of the period that holds `at`, in no particular order.
@@ -234,16 +272,13 @@ impl<'p> Search<'p> {
             months: [(0, 0); 12],
             times: cadence.times_in_period(self.pattern.times, at),
         };
-        for (slot, month) in set
-            .months
-            .iter_mut()
-            .zip(month_index(first)..=month_index(last))
-        {
-            let start = month_start(month)?;
-            let mut mask = u64::from(self.mask_of(month)?);
-            mask &= !0 << (first - start).max(0);
-            mask &= (1u64 << (last - start + 1).min(32)) - 1;
-            *slot = (start, mask);
+        let indices = month_index(first)..=month_index(last);
+        for (slot, index) in set.months.iter_mut().zip(indices) {
+            let month = self.month(index)?;
+            let mut mask = u64::from(month.mask);
+            mask &= !0 << (first - month.first).max(0);
+            mask &= (1u64 << (last - month.first + 1).min(32)) - 1;
+            *slot = (month.first, mask);
         }
         Some(set)
     }
@@ -280,8 +315,4 @@ impl PeriodSet {
             self.times.nth(index % self.times.count()),
         )
     }
-}
-
-fn month_start(month: i64) -> Option<i64> {
-    year_and_month(month).map(|(year, month)| Date::new(year, month, 1).days())
 }
