@@ -60,18 +60,21 @@ impl Interval {
         } = parts;
         if months > MAX_MONTHS || days > MAX_DAYS || seconds > MAX_SECONDS {
             return Err(ScheduleError::new(format!(
-                "interval \"{text}\" is too long, expected at most {MAX_MONTHS} months, {MAX_DAYS} days or {MAX_SECONDS} seconds"
+                "interval \"{}\" is too long, expected at most {MAX_MONTHS} months, {MAX_DAYS} days or {MAX_SECONDS} seconds",
+                excerpt(text)
             )));
         }
         match (months as u32, days as u32, seconds as u32) {
             (0, 0, 0) => Err(ScheduleError::new(format!(
-                "interval \"{text}\" is zero, expected a positive length"
+                "interval \"{}\" is zero, expected a positive length",
+                excerpt(text)
             ))),
             (months, 0, 0) => Ok(Interval::Months(months)),
             (0, 0, seconds) => Ok(Interval::Seconds(seconds)),
             (0, days, seconds) => Ok(Interval::Days { days, seconds }),
             _ => Err(ScheduleError::new(format!(
-                "interval \"{text}\" mixes months with days or time, expected one or the other"
+                "interval \"{}\" mixes months with days or time, expected one or the other",
+                excerpt(text)
             ))
             .with_hint("A month has no fixed length; use a JSON rule or an RRULE to name days.")),
         }

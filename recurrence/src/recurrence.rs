@@ -27,7 +27,8 @@ pub struct Bounds {
     pub max_runs: Option<u32>,
 }
 
-/// A schedule with everything it needs to be evaluated. Occurrences lie in the years 1 to 9999.
+/// A schedule with everything it needs to be evaluated. Occurrences lie between 0001-01-02
+/// and 9999-12-30, UTC.
 #[derive(Clone, Debug)]
 pub struct Recurrence {
     schedule: Arc<Schedule>,
@@ -43,9 +44,10 @@ pub struct Recurrence {
     last: i64,
 }
 
-/// The first and last second, of any zone, that a search begins from.
-const EARLIEST: i64 = Date::new(1, 1, 1).days() * DAY - DAY;
-const LATEST: i64 = Date::new(10_000, 1, 1).days() * DAY + DAY;
+/// The first and the last second in which something occurs, a day away from the ends of the
+/// calendar so that every zone's wall clock is within it too.
+const EARLIEST: i64 = Date::new(1, 1, 2).days() * DAY;
+const LATEST: i64 = Date::new(9999, 12, 31).days() * DAY - 1;
 
 impl Recurrence {
     /// Ties a schedule to its zone, bounds and policies.
@@ -107,7 +109,7 @@ impl Recurrence {
         if let Some(start) = self.bounds.starts_at {
             let is_after_fraction = start.timestamp_subsec_nanos() > self.fraction;
             let first = start.timestamp() + i64::from(is_after_fraction);
-            self.first = first.clamp(EARLIEST, LATEST);
+            self.first = first.max(EARLIEST);
         }
         if let Some(end) = self.bounds.ends_at {
             self.last = self.whole_seconds(end);
@@ -238,9 +240,6 @@ impl Recurrence {
     }
 
     fn occurrence(&self, hit: Hit) -> Option<Occurrence> {
-        if !(1..=9999).contains(&hit.civil.date().year) {
-            return None;
-        }
         let shift = match hit.cause {
             Cause::Plain => Shift::None,
             Cause::FirstOfFold => Shift::FirstOfFold,

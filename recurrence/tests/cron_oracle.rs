@@ -110,7 +110,7 @@ fn engine(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Nothing is skipped and nothing invented around clock changes, minute by minute.
     #[test]

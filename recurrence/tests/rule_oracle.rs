@@ -244,7 +244,7 @@ fn engine(recurrence: &Recurrence, until: DateTime<Utc>) -> BTreeSet<DateTime<Ut
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rules(

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::error::ScheduleError;
+use crate::text::excerpt;
 
 /// The seven fields, in the order of a seven-field expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,8 +154,9 @@ impl Field {
 
 fn refuse(kind: FieldKind, item: &str, problem: &str) -> ScheduleError {
     ScheduleError::new(format!(
-        "cron {} \"{item}\" {problem}, expected {}",
+        "cron {} \"{}\" {problem}, expected {}",
         kind.name(),
+        excerpt(item),
         kind.allowed()
     ))
 }
@@ -215,8 +217,10 @@ fn parse_step(kind: FieldKind, item: &str, range: &str, step: &str) -> Result<It
     let step = match parse_number(step) {
         Some(0) | None => {
             return Err(ScheduleError::new(format!(
-                "cron {} \"{item}\" has step \"{step}\", expected a whole number above 0",
-                kind.name()
+                "cron {} \"{}\" has step \"{}\", expected a whole number above 0",
+                kind.name(),
+                excerpt(item),
+                excerpt(step)
             )));
         }
         Some(step) => step,
@@ -227,10 +231,14 @@ fn parse_step(kind: FieldKind, item: &str, range: &str, step: &str) -> Result<It
     if !range.contains('-') {
         let last = kind.range().1;
         return Err(refuse(kind, item, "steps from a single value")
-            .with_hint(format!("Write a range: {range}-{last}/{step}.")));
+            .with_hint(format!("Write a range: {}-{last}/{step}.", excerpt(range))));
     }
     let (first, last) = parse_range(kind, item, range)?;
-    Ok(Item::RangeStep { first, last, step })
+    // "SUN-SUN" is the whole week, so a lone Sunday can't be written as a range.
+    Ok(match kind == FieldKind::DayOfWeek && first == last {
+        true => Item::Value(first),
+        false => Item::RangeStep { first, last, step },
+    })
 }
 
 /// `5` or `1-5`.

@@ -9,6 +9,7 @@ use std::fmt;
 use crate::civil::{Civil, Date};
 use crate::error::ScheduleError;
 use crate::search::CivilSet;
+use crate::text::excerpt;
 use days::DayRule;
 pub use field::{Field, FieldKind, Item};
 
@@ -66,7 +67,7 @@ impl CronSpec {
             _ => {
                 return Err(ScheduleError::new(format!(
                     "cron expression \"{}\" has {} fields, expected 5, 6 or 7",
-                    text.trim_ascii(),
+                    excerpt(text.trim_ascii()),
                     texts.len()
                 ))
                 .with_hint(
@@ -127,7 +128,8 @@ impl CronSpec {
         };
         if spec.never_matches() {
             return Err(ScheduleError::new(format!(
-                "cron expression \"{spec}\" names no date that exists"
+                "cron expression \"{}\" names no date that exists",
+                excerpt(&spec.to_string())
             )));
         }
         Ok(spec)
@@ -189,7 +191,7 @@ fn expand_nickname(upper: &str) -> Result<&'static str, ScheduleError> {
     if let Some((_, expression)) = NICKNAMES.iter().find(|(name, _)| *name == upper) {
         return Ok(expression);
     }
-    let written = upper.to_ascii_lowercase();
+    let written = excerpt(&upper.to_ascii_lowercase());
     let error = ScheduleError::new(match upper {
         "@REBOOT" => format!("nickname \"{written}\" is not a time"),
         _ => format!("nickname \"{written}\" is unknown"),

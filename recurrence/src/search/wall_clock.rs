@@ -107,15 +107,16 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
                 OnFold::First => {}
                 OnFold::Second => from = t.low(),
                 OnFold::Both => {
-                    let civil = set.at_or_after(from)?;
-                    if civil < t.high() {
+                    // The rest of the first pass, then the whole of the second.
+                    let rest = set.at_or_after(from).filter(|civil| *civil < t.high());
+                    if let Some(civil) = rest {
                         return Some(first_of_fold(t, civil));
                     }
                     let again = set.at_or_after(t.low())?;
                     if again < t.high() {
                         return Some(second_of_fold(t, again));
                     }
-                    from = civil;
+                    from = again;
                 }
             }
         }
@@ -142,15 +143,15 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
                 OnFold::First => from = Civil(t.high().0 - 1),
                 OnFold::Second => {}
                 OnFold::Both => {
-                    let civil = set.at_or_before(from)?;
-                    if civil >= t.low() {
+                    let rest = set.at_or_before(from).filter(|civil| *civil >= t.low());
+                    if let Some(civil) = rest {
                         return Some(second_of_fold(t, civil));
                     }
                     let again = set.at_or_before(Civil(t.high().0 - 1))?;
                     if again >= t.low() {
                         return Some(first_of_fold(t, again));
                     }
-                    from = civil;
+                    from = again;
                 }
             }
         } else if let Some(t) = position.first_pass() {

@@ -1,0 +1,376 @@
+//! What a text means: canonical forms, one-time schedules, bounds, and the notes people see.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::instant;
+use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Shift, Zone};
+
+fn canonical(text: &str) -> String {
+    let schedule = Schedule::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let canonical = schedule.to_string();
+    assert_eq!(
+        Schedule::parse(&canonical).as_ref(),
+        Ok(&schedule),
+        "{text}"
+    );
+    canonical
+}
+
+#[test]
+fn canonical_texts() {
+    for (text, expected) in [
+        ("  0   9 * * mon-fri ", "0 9 * * MON-FRI"),
+        ("00 09 * JAN 1-5", "0 9 * 1 MON-FRI"),
+        ("0 0 9 ? * 7", "0 9 * * SUN"),
+        ("0 0 9 ? * 5-7 *", "0 9 * * FRI-SUN"),
+        ("*/10 * * * * *", "*/10 * * * * *"),
+        ("0 0 0 1 1 * 2030", "0 0 0 1 1 * 2030"),
+        ("0 12 * * 5#2,FRIL,1-5#L", "0 12 * * FRI#2,MON-FRI#L,FRI#L"),
+        ("0 0 2,1,1 * +mon", "0 0 1,2 * +MON"),
+        ("0 0 1 * +*", "0 0 1 * *"),
+        ("0 0 * * 0-0/2", "0 0 * * SUN"),
+        ("0 0 * * SUN-SUN", "0 0 * * SUN-SUN"),
+        ("0 0 L,15W,LW * ?", "0 0 15W,L,LW * *"),
+        ("@Midnight", "0 0 * * *"),
+        ("weekly", "0 0 * * SUN"),
+        ("hourly", "0 * * * *"),
+        ("every-30-minutes", "30m"),
+        ("every-1-day", "1d"),
+        ("90m", "90m"),
+        ("120m", "2h"),
+        ("P1Y6M", "18mo"),
+        ("PT36H", "36h"),
+        ("PT1.5H", "90m"),
+        ("P1W", "1w"),
+        ("P1DT12H", "P1DT12H"),
+        ("P1DT1S", "P1DT1S"),
+        ("at 2027-01-31 09:00", "at 2027-01-31T09:00:00"),
+        ("AT 2027-01-31T09:00:00+01:30", "at 2027-01-31T07:30:00Z"),
+        ("at 2027-01-31t09:00:00.25z", "at 2027-01-31T09:00:00.250Z"),
+        (
+            r#" { "unit": "week", "every": 2, "days_of_week": ["Thursday", 2, "tue"] } "#,
+            r#"{"every":2,"unit":"week","days_of_week":["tue","thu"]}"#,
+        ),
+        (
+            r#"{"every":2,"unit":"week","days_of_week":["tue","thu"],"week_parity":"odd","between_hours":[22,6]}"#,
+            r#"{"every":2,"unit":"week","days_of_week":["tue","thu"],"week_parity":"odd","between_hours":[22,6]}"#,
+        ),
+        (
+            r#"{"every":1,"unit":"hour","between_hours":[9,24],"days_of_week":[1,2,3,4,5,6,7]}"#,
+            r#"{"every":1,"unit":"hour","between_hours":[9,0]}"#,
+        ),
+        (
+            r#"{"every":1,"unit":"month","nth_weekday":{"day":"fri","nth":-1}}"#,
+            r#"{"every":1,"unit":"month","nth_weekday":{"nth":-1,"day":"fri"}}"#,
+        ),
+        (
+            r#"{"every":1,"unit":"month","day_of_month":-1}"#,
+            r#"{"every":1,"unit":"month","day_of_month":31}"#,
+        ),
+        ("rrule:freq=daily", "RRULE:FREQ=DAILY"),
+    ] {
+        assert_eq!(canonical(text), expected, "{text}");
+    }
+}
+
+fn build(text: &str, zone: &str, bounds: Bounds, gap: OnGap, fold: OnFold) -> Recurrence {
+    let schedule = Arc::new(Schedule::parse(text).unwrap());
+    Recurrence::new(schedule, Zone::parse(zone).unwrap(), bounds, gap, fold).unwrap()
+}
+
+fn times(recurrence: &Recurrence, after: &str, count: usize) -> Vec<String> {
+    recurrence
+        .occurrences_after(instant(after))
+        .take(count)
+        .map(|occurrence| occurrence.at.format("%FT%T%.fZ").to_string())
+        .collect()
+}
+
+fn from(start: &str) -> Bounds {
+    Bounds {
+        starts_at: Some(instant(start)),
+        ..Bounds::default()
+    }
+}
+
+#[test]
+fn one_time_schedules() {
+    let once = |text: &str, bounds: Bounds| {
+        let recurrence = build(
+            text,
+            "America/New_York",
+            bounds,
+            OnGap::RollForward,
+            OnFold::First,
+        );
+        times(&recurrence, "2026-01-01T00:00:00Z", 5)
+    };
+    let unbound = Bounds::default();
+    assert_eq!(
+        once("at 2027-01-31T09:00:00", unbound),
+        ["2027-01-31T14:00:00Z"]
+    );
+    assert_eq!(
+        once("at 2027-01-31T09:00:00.5", unbound),
+        ["2027-01-31T14:00:00.500Z"]
+    );
+    assert_eq!(
+        once("at 2027-01-31T09:00:00+01:00", unbound),
+        ["2027-01-31T08:00:00Z"]
+    );
+    // In a gap it runs at the end of it.
+    assert_eq!(
+        once("at 2027-03-14T02:30:00", unbound),
+        ["2027-03-14T07:00:00Z"]
+    );
+    assert_eq!(once("at 2025-01-31T09:00:00", unbound), [""; 0]);
+    assert_eq!(
+        once("at 2027-01-31T09:00:00", from("2027-01-31T14:00:00.1Z")),
+        [""; 0]
+    );
+}
+
+#[test]
+fn the_moved_occurrence_and_its_note() {
+    let recurrence = build(
+        "30 2 * * *",
+        "America/Chicago",
+        Bounds::default(),
+        OnGap::RollForward,
+        OnFold::First,
+    );
+    let seen: Vec<(String, Option<String>)> = recurrence
+        .occurrences_after(instant("2027-03-13T00:00:00Z"))
+        .take(3)
+        .map(|occurrence| (occurrence.local.to_string(), occurrence.shift.note()))
+        .collect();
+    let note = "2027-03-14 02:30:00 does not exist here (clocks go forward): moved to the first instant after the gap";
+    assert_eq!(
+        seen,
+        [
+            ("2027-03-13 02:30:00".to_owned(), None),
+            ("2027-03-14 03:00:00".to_owned(), Some(note.to_owned())),
+            ("2027-03-15 02:30:00".to_owned(), None),
+        ]
+    );
+}
+
+#[test]
+fn both_passes_of_a_repeated_hour_say_which_they_are() {
+    let recurrence = build(
+        "30 1 * * *",
+        "America/Chicago",
+        Bounds::default(),
+        OnGap::RollForward,
+        OnFold::Both,
+    );
+    let seen: Vec<Shift> = recurrence
+        .occurrences_after(instant("2027-11-07T05:00:00Z"))
+        .take(3)
+        .map(|occurrence| occurrence.shift)
+        .collect();
+    assert_eq!(seen, [Shift::FirstOfFold, Shift::SecondOfFold, Shift::None]);
+}
+
+#[test]
+fn the_start_is_the_first_occurrence_in_either_pass() {
+    // 01:30 in New York on 2025-11-02 is 05:30Z and 06:30Z.
+    for start in ["2025-11-02T05:30:00Z", "2025-11-02T06:30:00Z"] {
+        for fold in [OnFold::First, OnFold::Second] {
+            for text in [
+                "1d",
+                "1w",
+                "1mo",
+                "RRULE:FREQ=DAILY",
+                r#"{"every":1,"unit":"day"}"#,
+            ] {
+                let recurrence = build(
+                    text,
+                    "America/New_York",
+                    from(start),
+                    OnGap::RollForward,
+                    fold,
+                );
+                let first: Vec<String> = times(&recurrence, "2025-01-01T00:00:00Z", 2);
+                assert_eq!(first[0], start, "{text} {fold}");
+                assert!(
+                    first[1].as_str() > "2025-11-03",
+                    "{text} {fold} {}",
+                    first[1]
+                );
+                let second = instant(&first[1]);
+                let before = second - chrono::Duration::seconds(1);
+                assert_eq!(
+                    recurrence.previous_or_at(before).unwrap().at,
+                    instant(start)
+                );
+                assert_eq!(
+                    recurrence.count_between(instant("2025-01-01T00:00:00Z"), second, 9),
+                    2
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn bounds_are_inclusive_and_a_fraction_is_kept() {
+    let bounds = Bounds {
+        starts_at: Some(instant("2026-01-01T00:00:00.123456Z")),
+        ends_at: Some(instant("2026-01-01T03:00:00.123456Z")),
+        max_runs: None,
+    };
+    let recurrence = build("1h", "UTC", bounds, OnGap::RollForward, OnFold::First);
+    assert_eq!(
+        times(&recurrence, "2025-01-01T00:00:00Z", 9),
+        [
+            "2026-01-01T00:00:00.123456Z",
+            "2026-01-01T01:00:00.123456Z",
+            "2026-01-01T02:00:00.123456Z",
+            "2026-01-01T03:00:00.123456Z",
+        ]
+    );
+    assert_eq!(
+        times(&recurrence, "2026-01-01T02:00:00.123456Z", 9).len(),
+        1
+    );
+    assert_eq!(
+        times(&recurrence, "2026-01-01T02:00:00.123455Z", 9).len(),
+        2
+    );
+
+    // A cron expression takes the start as a bound only, and so keeps whole seconds.
+    let recurrence = build(
+        "0 * * * *",
+        "UTC",
+        bounds,
+        OnGap::RollForward,
+        OnFold::First,
+    );
+    assert_eq!(
+        times(&recurrence, "2025-01-01T00:00:00Z", 9),
+        [
+            "2026-01-01T01:00:00Z",
+            "2026-01-01T02:00:00Z",
+            "2026-01-01T03:00:00Z"
+        ]
+    );
+}
+
+#[test]
+fn max_runs_without_a_start_count_from_where_the_iterator_begins() {
+    let bounds = Bounds {
+        max_runs: Some(2),
+        ..Bounds::default()
+    };
+    let recurrence = build("@daily", "UTC", bounds, OnGap::RollForward, OnFold::First);
+    assert_eq!(times(&recurrence, "2026-01-01T00:00:00Z", 9).len(), 2);
+    assert_eq!(times(&recurrence, "2027-01-01T00:00:00Z", 9).len(), 2);
+}
+
+#[test]
+fn an_rrule_ends_at_the_instant_of_its_until() {
+    // Until the first 01:30 of the two, and until the second.
+    for (until, count) in [("20251102T053000Z", 2), ("20251102T063000Z", 3)] {
+        let text = format!("RRULE:FREQ=DAILY;UNTIL={until}");
+        let start = from("2025-11-01T05:30:00Z");
+        let recurrence = build(
+            &text,
+            "America/New_York",
+            start,
+            OnGap::RollForward,
+            OnFold::Both,
+        );
+        assert_eq!(
+            times(&recurrence, "2025-01-01T00:00:00Z", 9).len(),
+            count,
+            "{until}"
+        );
+    }
+}
+
+#[test]
+fn far_away_instants_end_the_search() {
+    for text in [
+        "* * * * *",
+        "0 0 29 2 *",
+        "1s",
+        "12000mo",
+        "1d",
+        r#"{"every":1,"unit":"hour","between_hours":[9,17]}"#,
+    ] {
+        let recurrence = build(
+            text,
+            "America/New_York",
+            from("2026-01-01T12:00:00Z"),
+            OnGap::RollForward,
+            OnFold::First,
+        );
+        assert_eq!(
+            recurrence.next_after(chrono::DateTime::<chrono::Utc>::MAX_UTC),
+            None
+        );
+        assert_eq!(
+            recurrence.previous_or_at(chrono::DateTime::<chrono::Utc>::MIN_UTC),
+            None
+        );
+        assert!(
+            recurrence
+                .next_after(chrono::DateTime::<chrono::Utc>::MIN_UTC)
+                .is_some()
+        );
+        assert!(
+            recurrence
+                .previous_or_at(chrono::DateTime::<chrono::Utc>::MAX_UTC)
+                .is_some()
+        );
+    }
+}
+
+#[test]
+fn shortest_gaps() {
+    const DAY: u64 = 86_400;
+    for (text, seconds) in [
+        ("* * * * * *", Some(1)),
+        ("*/10 * * * * *", Some(10)),
+        ("0,59 * * * * *", Some(1)),
+        ("* * * * *", Some(60)),
+        ("*/7 * * * *", Some(4 * 60)),
+        ("0 9 * * MON-FRI", Some(DAY)),
+        ("0 0,23 * * *", Some(3600)),
+        ("0 0,23 * * MON", Some(23 * 3600)),
+        ("30 59 23 L * *", Some(28 * DAY)),
+        ("0 0 1,15 * *", Some(14 * DAY)),
+        ("0 0 29 2 *", Some(1461 * DAY)),
+        ("0 0 0 1 1 * 2030", None),
+        ("0 0 0 1 1 * 2030,2032", Some(730 * DAY)),
+        ("90m", Some(5400)),
+        ("1d", Some(DAY)),
+        ("P1DT12H", Some(DAY + DAY / 2)),
+        ("1mo", Some(28 * DAY)),
+        (
+            r#"{"every":5,"unit":"minute","between_hours":[9,17]}"#,
+            Some(300),
+        ),
+        (
+            r#"{"every":2,"unit":"week","days_of_week":["mon","thu"]}"#,
+            Some(3 * DAY),
+        ),
+        (
+            r#"{"every":1,"unit":"week","days_of_week":["mon","sun"]}"#,
+            Some(DAY),
+        ),
+        ("RRULE:FREQ=SECONDLY;INTERVAL=20", Some(20)),
+        ("RRULE:FREQ=MINUTELY;BYSECOND=0,50", Some(10)),
+        ("RRULE:FREQ=DAILY;BYHOUR=9,12;BYMINUTE=0,30", Some(1800)),
+        ("RRULE:FREQ=WEEKLY", Some(7 * DAY)),
+        ("RRULE:FREQ=MONTHLY;BYDAY=MO,TU", Some(DAY)),
+        ("at 2027-01-31T09:00:00", None),
+    ] {
+        let gap = Schedule::parse(text).unwrap().shortest_gap();
+        assert_eq!(gap, seconds.map(Duration::from_secs), "{text}");
+    }
+}
