@@ -9,6 +9,7 @@ pub mod at;
 mod cache;
 pub mod civil;
 pub mod cron;
+mod describe;
 mod error;
 pub mod interval;
 mod occurrence;

@@ -1,0 +1,349 @@
+//! Cron expressions in English, in the words of cronstrue.
+//!
+//! cronstrue's sentences are what people know from elsewhere, so these follow its 24-hour form ("at
+//! 09:00, Monday through Friday"), with a lower-case start. They differ where cronstrue leaves out how the
+//! two day fields combine (its "on day 15 of the month, Monday through Friday" is an OR; here it says
+//! "and Monday through Friday"), and in the order of a list, which is canonical here.
+
+use super::words::{list, list_of_times, month, ordinal, weekday};
+use crate::cron::{CronSpec, Field, FieldKind, Item};
+
+pub(super) fn describe(cron: &CronSpec) -> String {
+    let clauses = [
+        days_of_month(cron.field(FieldKind::DayOfMonth)),
+        days_of_week(cron),
+        months(cron.field(FieldKind::Month)),
+        years(cron.field(FieldKind::Year)),
+    ];
+    let mut text = time_of_day(cron);
+    for clause in clauses.iter().filter(|clause| !clause.is_empty()) {
+        text += ", ";
+        text += clause;
+    }
+    text
+}
+
+/// How the items of a field are said.
+struct Wording<'w> {
+    /// One value, as it stands in a list.
+    name: &'w dyn Fn(u16) -> String,
+    /// The last value of a range.
+    last_name: &'w dyn Fn(u16) -> String,
+    /// A value or a list of values.
+    values: &'w dyn Fn(&str) -> String,
+    /// From one value to another.
+    range: &'w dyn Fn(&str, &str) -> String,
+    step: &'w dyn Fn(u16) -> String,
+}
+
+impl Wording<'_> {
+    fn field(&self, field: &Field) -> String {
+        self.items(&in_reading_order(field))
+    }
+
+    fn items(&self, items: &[Item]) -> String {
+        match items {
+            [item] => self.alone(*item),
+            // A step has a clause of its own, so then all of them have.
+            items if items.iter().any(is_step) => {
+                let clauses: Vec<String> = items.iter().map(|item| self.alone(*item)).collect();
+                list(&clauses)
+            }
+            items => {
+                let names: Vec<String> = items.iter().map(|item| self.in_list(*item)).collect();
+                (self.values)(&list(&names))
+            }
+        }
+    }
+
+    fn alone(&self, item: Item) -> String {
+        match item {
+            Item::AnyStep { step } => (self.step)(step),
+            Item::Range { first, last } => {
+                (self.range)(&(self.name)(first), &(self.last_name)(last))
+            }
+            Item::RangeStep { first, last, step } => format!(
+                "{}, {}",
+                (self.step)(step),
+                (self.range)(&(self.name)(first), &(self.last_name)(last))
+            ),
+            item => (self.values)(&self.in_list(item)),
+        }
+    }
+
+    fn in_list(&self, item: Item) -> String {
+        match item {
+            Item::Value(value) => (self.name)(value),
+            Item::Range { first, last } => {
+                format!("{} through {}", (self.name)(first), (self.last_name)(last))
+            }
+            Item::NearestWeekday(1) => "the first weekday".to_owned(),
+            Item::NearestWeekday(day) => format!("the weekday nearest day {day}"),
+            Item::LastDay => "the last day".to_owned(),
+            Item::LastWeekday => "the last weekday".to_owned(),
+            // Steps and `*` are never in such a list, and numbered weekdays are said elsewhere.
+            Item::Any
+            | Item::AnyStep { .. }
+            | Item::RangeStep { .. }
+            | Item::Nth { .. }
+            | Item::Last { .. } => String::new(),
+        }
+    }
+}
+
+/// By first value, with Sunday at the end of the week and what is relative to a month's end last.
+fn in_reading_order(field: &Field) -> Vec<Item> {
+    let mut items = field.items().to_vec();
+    items.sort_by_key(|item| match *item {
+        Item::Any | Item::AnyStep { .. } => 0,
+        Item::Value(0) if field.kind() == FieldKind::DayOfWeek => 7,
+        Item::Value(value) | Item::NearestWeekday(value) => value,
+        Item::Range { first, .. }
+        | Item::RangeStep { first, .. }
+        | Item::Nth { first, .. }
+        | Item::Last { first, .. } => first,
+        Item::LastDay | Item::LastWeekday => u16::MAX,
+    });
+    items
+}
+
+/// The value of a field that names just one.
+fn only_value(field: &Field) -> Option<u16> {
+    match field.items() {
+        [Item::Value(value)] => Some(*value),
+        _ => None,
+    }
+}
+
+fn is_step(item: &Item) -> bool {
+    matches!(item, Item::AnyStep { .. } | Item::RangeStep { .. })
+}
+
+/// Every value: `*`, or a step of one through all of them.
+fn is_every(field: &Field) -> bool {
+    matches!(field.items(), [Item::Any] | [Item::AnyStep { step: 1 }])
+}
+
+fn clock(hour: u16, minute: u16) -> String {
+    format!("{hour:02}:{minute:02}")
+}
+
+fn time_of_day(cron: &CronSpec) -> String {
+    let [second, minute, hour] =
+        [FieldKind::Second, FieldKind::Minute, FieldKind::Hour].map(|kind| cron.field(kind));
+    let on_the_minute = only_value(second) == Some(0);
+    match (only_value(second), only_value(minute), only_value(hour)) {
+        (Some(0), Some(minute), Some(hour)) => return format!("at {}", clock(hour, minute)),
+        (Some(second), Some(minute), Some(hour)) => {
+            return format!("at {}:{second:02}", clock(hour, minute));
+        }
+        (Some(0), None, Some(hour)) => {
+            if let [Item::Range { first, last }] = minute.items() {
+                let (first, last) = (clock(hour, *first), clock(hour, *last));
+                return format!("every minute between {first} and {last}");
+            }
+        }
+        (Some(0), Some(minute), None) => {
+            let times: Option<Vec<String>> = hour
+                .items()
+                .iter()
+                .map(|item| match item {
+                    Item::Value(hour) => Some(clock(*hour, minute)),
+                    _ => None,
+                })
+                .collect();
+            if let Some(times) = times {
+                return format!("at {}", list_of_times(&times));
+            }
+        }
+        _ => {}
+    }
+    let mut clauses = Vec::new();
+    if !on_the_minute {
+        clauses.push(seconds(second));
+    }
+    // "Every minute" and "every hour" go without saying, except where nothing else is said.
+    if !is_every(minute) || clauses.is_empty() {
+        clauses.push(minutes(minute, hour, on_the_minute));
+    }
+    if !is_every(hour) {
+        clauses.push(hours(second, minute, hour));
+    }
+    clauses.join(", ")
+}
+
+fn seconds(field: &Field) -> String {
+    if is_every(field) {
+        return "every second".to_owned();
+    }
+    within(field, "second", "minute")
+}
+
+fn minutes(field: &Field, hour: &Field, on_the_minute: bool) -> String {
+    match only_value(field) {
+        _ if is_every(field) => "every minute".to_owned(),
+        Some(0) if on_the_minute && !hour.items().iter().any(is_step) => "every hour".to_owned(),
+        Some(0) => "on the hour".to_owned(),
+        _ => within(field, "minute", "hour"),
+    }
+}
+
+/// Seconds of a minute, minutes of an hour.
+fn within(field: &Field, unit: &str, whole: &str) -> String {
+    let name = |value: u16| value.to_string();
+    let wording = Wording {
+        name: &name,
+        last_name: &name,
+        values: &|values| {
+            let plural = if values == "1" { "" } else { "s" };
+            format!("at {values} {unit}{plural} past the {whole}")
+        },
+        range: &|first, last| format!("{unit}s {first} through {last} past the {whole}"),
+        step: &|step| steps(step, unit),
+    };
+    wording.field(field)
+}
+
+fn hours(second: &Field, minute: &Field, hour: &Field) -> String {
+    // Minutes go on until the end of the last hour, unless there is only the full hour.
+    let last_minute = if only_value(minute) == Some(0) { 0 } else { 59 };
+    let between = |first: &str, last: &str| format!("between {first} and {last}");
+    if let Some(hour) = only_value(hour)
+        && (second.is_stepping() || minute.is_stepping())
+    {
+        return between(&clock(hour, 0), &clock(hour, last_minute));
+    }
+    let wording = Wording {
+        name: &|hour| clock(hour, 0),
+        last_name: &|hour| clock(hour, last_minute),
+        values: &|values| format!("at {values}"),
+        range: &between,
+        step: &|step| steps(step, "hour"),
+    };
+    wording.field(hour)
+}
+
+fn steps(step: u16, unit: &str) -> String {
+    match step {
+        1 => format!("every {unit}"),
+        _ => format!("every {step} {unit}s"),
+    }
+}
+
+fn days_of_month(field: &Field) -> String {
+    if is_every(field) {
+        return String::new();
+    }
+    let name = |value: u16| value.to_string();
+    let wording = Wording {
+        name: &name,
+        last_name: &name,
+        values: &|values| match values.strip_prefix("the ") {
+            Some(_) => format!("on {values} of the month"),
+            None => format!("on day {values} of the month"),
+        },
+        range: &|first, last| format!("between day {first} and {last} of the month"),
+        step: &|step| format!("{} in a month", steps(step, "day")),
+    };
+    wording.field(field)
+}
+
+/// How the day of the week relates to the day of the month.
+#[derive(Clone, Copy, PartialEq)]
+enum Relation {
+    /// Only the days of the week count.
+    Alone,
+    /// Either will do.
+    Or,
+    /// Both must hold.
+    And,
+}
+
+fn days_of_week(cron: &CronSpec) -> String {
+    let field = cron.field(FieldKind::DayOfWeek);
+    let relation = match cron.field(FieldKind::DayOfMonth).is_any() {
+        true => Relation::Alone,
+        false if cron.requires_both_days() => Relation::And,
+        false => Relation::Or,
+    };
+    // `*/1` is every day, and with OR it makes every day match: that has to be said.
+    if field.is_any() || (is_every(field) && relation != Relation::Or) {
+        return String::new();
+    }
+    let name = |value: u16| weekday(value).to_owned();
+    let wording = Wording {
+        name: &name,
+        last_name: &name,
+        values: &|values| match relation {
+            Relation::Alone => format!("only on {values}"),
+            Relation::Or => format!("on {values}"),
+            Relation::And => values.to_owned(),
+        },
+        range: &|first, last| format!("{first} through {last}"),
+        step: &|step| match step {
+            1 => "every day of the week".to_owned(),
+            _ => format!("every {step} days of the week"),
+        },
+    };
+    let (numbered, plain) = numbered_weekdays(field);
+    let days = match (numbered.as_str(), plain.as_slice()) {
+        ("", plain) => wording.items(plain),
+        (numbered, []) if relation == Relation::And => format!("the {numbered} of the month"),
+        (numbered, []) => format!("on the {numbered} of the month"),
+        (numbered, plain) => {
+            format!(
+                "{} and on the {numbered} of the month",
+                wording.items(plain)
+            )
+        }
+    };
+    match relation {
+        Relation::Alone => days,
+        Relation::Or => format!("and {days}"),
+        Relation::And => format!("only if it is {days}"),
+    }
+}
+
+/// The numbered weekdays of a field (`third Monday and last Friday`), and the items that are not.
+fn numbered_weekdays(field: &Field) -> (String, Vec<Item>) {
+    let mut names = Vec::new();
+    let mut plain = Vec::new();
+    for item in in_reading_order(field) {
+        let (nth, first, last) = match item {
+            Item::Nth { first, last, nth } => (i16::from(nth), first, last),
+            Item::Last { first, last } => (-1, first, last),
+            item => {
+                plain.push(item);
+                continue;
+            }
+        };
+        names.extend((first..=last).map(|day| format!("{} {}", ordinal(nth), weekday(day))));
+    }
+    (list(&names), plain)
+}
+
+fn months(field: &Field) -> String {
+    if is_every(field) {
+        return String::new();
+    }
+    let name = |value: u16| month(value).to_owned();
+    names_in_time(field, "month", &name)
+}
+
+fn years(field: &Field) -> String {
+    if is_every(field) {
+        return String::new();
+    }
+    names_in_time(field, "year", &|year: u16| year.to_string())
+}
+
+fn names_in_time(field: &Field, unit: &str, name: &dyn Fn(u16) -> String) -> String {
+    let wording = Wording {
+        name,
+        last_name: name,
+        values: &|values| format!("only in {values}"),
+        range: &|first, last| format!("{first} through {last}"),
+        step: &|step| steps(step, unit),
+    };
+    wording.field(field)
+}
