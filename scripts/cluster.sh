@@ -52,7 +52,8 @@ case ${1:-} in
   stop) [ -n "${PG_CONFIG:-}" ] || { echo "Nothing has been started here."; exit 0; }; stop ;;
   psql)
     shift
-    running || die "the demo's cluster is not running; make demo starts it"
+    [ -s "$data/PG_VERSION" ] || die "there is no cluster yet; make demo creates it"
+    start
     as_server "$PRIVATE_BIN/psql" -h "$sockets" -p "$port" -U postgres -d demo "$@" ;;
   url) echo "host=$sockets port=$port user=postgres dbname=demo" ;;
   clean)

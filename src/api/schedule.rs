@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
 use pgrx::iter::TableIterator;
 use pgrx::{name, prelude::*};
-use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, Schedule, Zone};
+use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, Zone};
 use std::sync::Arc;
 
 /// More rows than anybody reads, and still a bounded answer.
@@ -83,7 +83,9 @@ fn preview(
         on_dst_gap,
         on_dst_fold,
     };
-    let (recurrence, from) = question.compile().or_raise();
+    let Some((recurrence, from)) = question.compile().or_raise() else {
+        return TableIterator::new(Vec::new());
+    };
     let rows: Vec<_> = recurrence
         .occurrences_after(from)
         .take(count as usize)
@@ -121,7 +123,7 @@ fn next_occurrence(
         on_dst_gap,
         on_dst_fold,
     };
-    let (recurrence, from) = question.compile().or_raise();
+    let (recurrence, from) = question.compile().or_raise()?;
     let next = recurrence.occurrences_after(from).next()?;
     Some(time::timestamptz(next.at))
 }
@@ -139,7 +141,8 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn compile(self) -> Result<(Recurrence, DateTime<Utc>), SqlError> {
+    /// None: the schedule is valid, but from this start on it never occurs.
+    fn compile(self) -> Result<Option<(Recurrence, DateTime<Utc>)>, SqlError> {
         let schedule = parse_schedule(self.schedule)?;
         let zone = parse_zone(self.timezone)?;
         let on_gap = parse_policy::<OnGap>("on_dst_gap", self.on_dst_gap, "roll_forward or skip")?;
@@ -161,11 +164,15 @@ impl Question<'_> {
                 .transpose()?,
             max_runs: self.max_runs.map(parse_max_runs).transpose()?,
         };
-        let recurrence = Recurrence::new(Arc::new(schedule), zone, bounds, on_gap, on_fold)
-            .map_err(|error| {
-                SqlError::invalid_argument("schedule", self.schedule, &error.to_string())
-            })?;
-        Ok((recurrence, from))
+        match Recurrence::new(Arc::new(schedule), zone, bounds, on_gap, on_fold) {
+            Ok(recurrence) => Ok(Some((recurrence, from))),
+            Err(RecurrenceError::NeverOccurs { .. }) => Ok(None),
+            Err(error) => Err(SqlError::invalid_argument(
+                "schedule",
+                self.schedule,
+                &error.to_string(),
+            )),
+        }
     }
 }
 

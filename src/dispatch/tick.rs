@@ -6,7 +6,7 @@ use super::store::{self, Announced, LockedTimer, NewDispatches, StoredDefinition
 use crate::guc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pgrx::spi::SpiResult;
-use recurrence::{Bounds, OnFold, OnGap, Recurrence, Zone};
+use recurrence::{Bounds, OnFold, OnGap, Recurrence, ScheduleCache, Zone};
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -125,9 +125,17 @@ fn decide_all(
     outcome
 }
 
+/// Far more schedules than an application has, at about a kilobyte each.
+const SCHEDULES_KEPT: usize = 10_000;
+
+thread_local! {
+    /// A million actions share a few schedules: each text is parsed once.
+    static SCHEDULES: RefCell<ScheduleCache> = RefCell::new(ScheduleCache::new(SCHEDULES_KEPT));
+}
+
 fn recurrence_of(definition: &StoredDefinition) -> Result<Recurrence, String> {
-    let schedule = recurrence::Schedule::parse(&definition.schedule)
-        .map(std::sync::Arc::new)
+    let schedule = SCHEDULES
+        .with_borrow_mut(|cache| cache.parse(&definition.schedule))
         .map_err(|error| error.to_string())?;
     let zone = Zone::parse(&definition.timezone).map_err(|error| error.to_string())?;
     let on_gap: OnGap = definition

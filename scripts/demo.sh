@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Starts the private cluster afresh, creates a few schedules in different zones and shows them firing.
+set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+. "$here/env.sh"
+
+# However this ends, no process stays behind; make psql starts the cluster again.
+trap '"$here/cluster.sh" stop >/dev/null' EXIT
+
+say "Starting the private cluster"
+"$here/cluster.sh" stop >/dev/null # a running one would still have the old library
+"$here/cluster.sh" start
+"$here/cluster.sh" psql -X -q -d postgres -c 'SET client_min_messages = warning' -c 'DROP DATABASE IF EXISTS demo' -c 'CREATE DATABASE demo'
+"$here/cluster.sh" psql -X -q -f - < "$ROOT/examples/demo.sql"
+
+say "Dispatches as they arrive through LISTEN, for 15 seconds"
+cd "$ROOT"
+cargo build --quiet --release -p pg_recur-examples
+# The socket belongs to the server's user.
+install -m 755 "${CARGO_TARGET_DIR:-$ROOT/target}/release/watch" "$STATE/watch"
+as_server "$STATE/watch" "$("$here/cluster.sh" url)" 15
+
+cat <<TEXT
+
+What to try next
+  make psql     a shell on this cluster (it is started again, and the schedules go on)
+                  SELECT name, schedule, timezone, next_run_at FROM recur.recurring_actions;
+                  SELECT * FROM recur.preview('30 2 * * *', 'America/Chicago', '2027-03-13', 4);
+                  SELECT id, attempt, payload FROM recur.claim(5);
+  make stop     ends it
+  make clean    removes it
+TEXT
