@@ -13,7 +13,12 @@ const LEFT_OUT: [(&str, &str); 1] = [(
 )];
 
 fn civil(text: &str) -> Civil {
-    Civil(NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%S").unwrap().and_utc().timestamp())
+    Civil(
+        NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%S")
+            .unwrap()
+            .and_utc()
+            .timestamp(),
+    )
 }
 
 /// The product's policy: the first instant after a gap, the earlier of two in a fold.
@@ -32,7 +37,11 @@ fn lines(name: &str, case: &Value) -> String {
         .as_array()
         .map(|times| times.iter().map(|time| time.as_str().unwrap()).collect())
         .unwrap_or_default();
-    if times.is_empty() { String::new() } else { format!("\n{name}:{}", times.join(",")) }
+    if times.is_empty() {
+        String::new()
+    } else {
+        format!("\n{name}:{}", times.join(","))
+    }
 }
 
 #[test]
@@ -56,7 +65,9 @@ fn vectors() {
             lines("RDATE", &case)
         );
         let rule = RuleSet::parse(&text).unwrap_or_else(|error| panic!("{id} {text}: {error}"));
-        let compiled = rule.compile(civil(case["dtstart"].as_str().unwrap()), local).unwrap();
+        let compiled = rule
+            .compile(civil(case["dtstart"].as_str().unwrap()), local)
+            .unwrap();
         let after: DateTime<Utc> = case["after"].as_str().unwrap().parse().unwrap();
         let mut found = Vec::new();
         let mut at = local(after.timestamp() - 86_400);
@@ -71,9 +82,17 @@ fn vectors() {
             }
         }
         // `expect_alt` is the product's policy for times in a gap.
-        let expected = if case["expect_alt"].is_array() { &case["expect_alt"] } else { &case["expect"] };
-        let expected: Vec<&str> =
-            expected.as_array().unwrap().iter().map(|time| time.as_str().unwrap()).collect();
+        let expected = if case["expect_alt"].is_array() {
+            &case["expect_alt"]
+        } else {
+            &case["expect"]
+        };
+        let expected: Vec<&str> = expected
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|time| time.as_str().unwrap())
+            .collect();
         assert_eq!(found, expected, "{id} {text}");
         checked += 1;
     }

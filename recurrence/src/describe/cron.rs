@@ -10,7 +10,7 @@ use crate::cron::{CronSpec, Field, FieldKind, Item};
 
 pub(super) fn describe(cron: &CronSpec) -> String {
     let clauses = [
-        days_of_month(cron.field(FieldKind::DayOfMonth)),
+        days_of_month(cron),
         days_of_week(cron),
         months(cron.field(FieldKind::Month)),
         years(cron.field(FieldKind::Year)),
@@ -91,9 +91,20 @@ impl Wording<'_> {
     }
 }
 
-/// By first value, with Sunday at the end of the week and what is relative to a month's end last.
+/// Steps of one as the ranges that they are; by first value, with Sunday at the end of the week and what is relative to a month's end last.
 fn in_reading_order(field: &Field) -> Vec<Item> {
-    let mut items = field.items().to_vec();
+    let mut items: Vec<Item> = field
+        .items()
+        .iter()
+        .map(|item| match *item {
+            Item::RangeStep {
+                first,
+                last,
+                step: 1,
+            } => Item::Range { first, last },
+            item => item,
+        })
+        .collect();
     items.sort_by_key(|item| match *item {
         Item::Any | Item::AnyStep { .. } => 0,
         Item::Value(0) if field.kind() == FieldKind::DayOfWeek => 7,
@@ -230,8 +241,10 @@ fn steps(step: u16, unit: &str) -> String {
     }
 }
 
-fn days_of_month(field: &Field) -> String {
-    if is_every(field) {
+fn days_of_month(cron: &CronSpec) -> String {
+    let field = cron.field(FieldKind::DayOfMonth);
+    // `*/1` is every day too, but it does not leave the choice to the day of the week: both count.
+    if field.is_any() || (is_every(field) && cron.field(FieldKind::DayOfWeek).is_any()) {
         return String::new();
     }
     let name = |value: u16| value.to_string();
@@ -243,7 +256,10 @@ fn days_of_month(field: &Field) -> String {
             None => format!("on day {values} of the month"),
         },
         range: &|first, last| format!("between day {first} and {last} of the month"),
-        step: &|step| format!("{} in a month", steps(step, "day")),
+        step: &|step| match step {
+            1 => "every day of the month".to_owned(),
+            _ => format!("every {step} days in a month"),
+        },
     };
     wording.field(field)
 }

@@ -28,6 +28,7 @@ pub(super) fn describe(set: &RuleSet) -> String {
     }
     match rule.end {
         End::Never => {}
+        End::Count(1) => text += ", once",
         End::Count(count) => text += &format!(", {}", count_of(count, "time")),
         End::Until(until) => text += &format!(", until {}", last_time(until)),
     }
@@ -72,10 +73,7 @@ fn add_days(text: &mut String, rule: &Rule) {
         names.push(format!("{} of the year", numbered("day", &rule.year_days)));
     }
     if !rule.month_days.is_empty() {
-        names.push(format!(
-            "{} of the month",
-            numbered("day", &rule.month_days)
-        ));
+        names.push(numbered("day", &rule.month_days) + of_the_month(rule));
     }
     if !rule.weekdays.is_empty() {
         names.push(weekdays(rule));
@@ -86,6 +84,14 @@ fn add_days(text: &mut String, rule: &Rule) {
             0 => format!(", only on {name}"),
             _ => format!(", only if it is {name}"),
         };
+    }
+}
+
+/// A month rule has said already whose days they are.
+fn of_the_month(rule: &Rule) -> &'static str {
+    match rule.freq {
+        Freq::Monthly => "",
+        _ => " of the month",
     }
 }
 
@@ -119,7 +125,7 @@ fn weekdays(rule: &Rule) -> String {
             ));
             of = match rule.freq == Freq::Yearly && rule.months.is_empty() {
                 true => " of the year",
-                false => " of the month",
+                false => of_the_month(rule),
             };
         }
     }
