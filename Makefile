@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PG_CONFIG
 
-.PHONY: help setup build demo psql stop clean test test-engine install
+.PHONY: help setup build demo psql stop clean test test-engine bench install
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -33,6 +33,9 @@ test: setup ## everything: formatting, clippy, engine, in-server and external te
 
 test-engine: ## the inner loop: the recurrence engine alone, no server
 	@cargo test -p recurrence
+
+bench: build ## how late occurrences fire, measured on a private cluster
+	@scripts/bench.sh
 
 install: setup ## install into the PostgreSQL that PG_CONFIG names
 	@scripts/install.sh --system

@@ -7,6 +7,11 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # However this ends, no process stays behind; make psql starts the cluster again.
 trap '"$here/cluster.sh" stop >/dev/null' EXIT
 
+say "Building the viewer"
+(cd "$ROOT" && cargo build --quiet -p pg_recur-examples)
+# Where the server's user, who owns the socket, can run it.
+install -m 755 "${CARGO_TARGET_DIR:-$ROOT/target}/debug/watch" "$STATE/watch"
+
 say "Starting the private cluster"
 "$here/cluster.sh" stop >/dev/null # a running one would still have the old library
 "$here/cluster.sh" start
@@ -14,10 +19,6 @@ say "Starting the private cluster"
 "$here/cluster.sh" psql -X -q -f - < "$ROOT/examples/demo.sql"
 
 say "Dispatches as they arrive through LISTEN, for 15 seconds"
-cd "$ROOT"
-cargo build --quiet --release -p pg_recur-examples
-# The socket belongs to the server's user.
-install -m 755 "${CARGO_TARGET_DIR:-$ROOT/target}/release/watch" "$STATE/watch"
 as_server "$STATE/watch" "$("$here/cluster.sh" url)" 15
 
 cat <<TEXT

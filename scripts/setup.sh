@@ -61,6 +61,7 @@ if ! cargo pgrx --version 2>/dev/null | grep -q " $CARGO_PGRX_VERSION\$"; then
   cargo install cargo-pgrx --version "=$CARGO_PGRX_VERSION" --locked
 fi
 
+mkdir -p "$ROOT/.cargo"
 "$here/mirror-postgres.sh"
 
 if [ "$(sed -n "s|^pg$PG_MAJOR *= *\"\(.*\)\"|\1|p" "$PGRX_HOME/config.toml" 2>/dev/null)" != "$PRIVATE_BIN/pg_config" ]; then
@@ -70,3 +71,7 @@ if [ "$(sed -n "s|^pg$PG_MAJOR *= *\"\(.*\)\"|\1|p" "$PGRX_HOME/config.toml" 2>/
     echo "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\""; } > "$PGRX_HOME/config.toml.new"
   mv "$PGRX_HOME/config.toml.new" "$PGRX_HOME/config.toml"
 fi
+
+# Plain cargo commands (clippy, check, test) find the same PostgreSQL as make does.
+printf '[env]\nPGRX_HOME = "%s"\n' "$PGRX_HOME" > "$ROOT/.cargo/config.toml.new"
+mv "$ROOT/.cargo/config.toml.new" "$ROOT/.cargo/config.toml"

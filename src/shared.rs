@@ -176,10 +176,12 @@ pub fn is_vacated(database: pg_sys::Oid) -> bool {
 
 // What sessions do.
 
+/// All but the one that asks: a dispatcher looks at its timers after each batch anyway.
 pub fn wake_workers_of(database: pg_sys::Oid) {
+    let myself = LatchRef::mine();
     let board = BOARD.share();
     for slot in &board.workers {
-        if slot.database == database {
+        if slot.database == database && slot.latch != myself {
             slot.latch.set();
         }
     }

@@ -44,8 +44,10 @@ fn tzdata_version() -> &'static str {
 #[pg_extern(sql = false)]
 fn describe(schedule: &str, timezone: Option<&str>) -> String {
     let schedule = parse_schedule(schedule).or_raise();
-    let _ = timezone;
-    schedule.to_string()
+    match timezone {
+        Some(name) => schedule.describe_in(parse_zone(name).or_raise()),
+        None => schedule.describe(),
+    }
 }
 
 /// `recur.preview(…)`: the next occurrences strictly after `from`.

@@ -16,17 +16,32 @@ pub fn main(slot: usize) {
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0);
         pg_sys::before_shmem_exit(Some(leave_slot), pg_sys::Datum::from(slot));
-        // Whatever ALTER DATABASE or ALTER ROLE have set: names in our queries mean pg_catalog's.
-        pg_sys::SetConfigOption(
-            c"search_path".as_ptr(),
-            c"pg_catalog, pg_temp".as_ptr(),
-            pg_sys::GucContext::PGC_SUSET,
-            pg_sys::GucSource::PGC_S_OVERRIDE,
-        );
     }
+    pin_settings();
     shared::occupy_slot(slot);
     let departure = serve(database, &database_name(database));
     shared::explain_departure(slot, departure);
+}
+
+/// What ALTER DATABASE or ALTER ROLE may have set otherwise, and our queries depend on.
+fn pin_settings() {
+    const PINNED: [(&CStr, &CStr); 3] = [
+        // Names and operators mean pg_catalog's.
+        (c"search_path", c"pg_catalog, pg_temp"),
+        // A definition is read after its timer is locked, and must then be seen as it is, not as it was.
+        (c"default_transaction_isolation", c"read committed"),
+        (c"lock_timeout", c"0"),
+    ];
+    for (name, value) in PINNED {
+        unsafe {
+            pg_sys::SetConfigOption(
+                name.as_ptr(),
+                value.as_ptr(),
+                pg_sys::GucContext::PGC_SUSET,
+                pg_sys::GucSource::PGC_S_OVERRIDE,
+            );
+        }
+    }
 }
 
 #[pg_guard]

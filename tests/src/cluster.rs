@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc;
 use tempfile::TempDir;
@@ -177,13 +177,32 @@ impl Cluster {
         session
     }
 
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    /// Runs a script in psql, which stops at the first error.
+    pub fn psql(&self, database: &str, script: &str) -> Output {
+        let mut psql = as_server(&bin("psql"))
+            .args([
+                "--no-psqlrc",
+                "--set=ON_ERROR_STOP=1",
+                "--username=postgres",
+                "--file=-",
+            ])
+            .arg("--host")
+            .arg(self.folder.path())
+            .arg("--dbname")
+            .arg(database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("psql");
+        let mut input = psql.stdin.take().expect("a pipe");
+        input.write_all(script.as_bytes()).expect("psql reads");
+        drop(input);
+        psql.wait_with_output().expect("psql ends")
     }
 
-    /// What a libpq program needs to connect.
-    pub fn host(&self) -> &Path {
-        self.folder.path()
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     fn try_connect(&self, database: &str) -> Option<Session> {

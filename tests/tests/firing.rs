@@ -200,3 +200,29 @@ fn claim_and_complete() {
     let unknown = session.error(&format!("SELECT recur.complete('{}', 1)", Uuid::nil()));
     assert_eq!(unknown.0, "P0002");
 }
+
+#[test]
+fn a_database_with_odd_settings_fires_all_the_same() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE SCHEMA evil;
+         CREATE FUNCTION evil.now() RETURNS timestamptz LANGUAGE sql AS $$ SELECT '2001-01-01Z'::timestamptz $$;
+         CREATE FUNCTION evil.never(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS 'SELECT false';
+         CREATE OPERATOR evil.<= (FUNCTION = evil.never, LEFTARG = timestamptz, RIGHTARG = timestamptz);
+         ALTER DATABASE app SET search_path = evil, pg_catalog;
+         ALTER DATABASE app SET default_transaction_isolation = 'serializable';
+         ALTER DATABASE app SET lock_timeout = '1ms';
+         ALTER DATABASE app SET timezone = 'Pacific/Chatham';
+         ALTER DATABASE app SET datestyle = 'German'",
+    );
+    // A new dispatcher reads them as it connects.
+    session.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher'", &[]);
+    let action = create(&mut session, "tick", EVERY_SECOND);
+    eventually("it fires", || dispatch_count(&mut session, action) >= 2);
+    let sane: bool = session.value(
+        "SELECT bool_and(available_at > '2020-01-01Z') FROM recur.dispatches",
+        &[],
+    );
+    assert!(sane);
+}
