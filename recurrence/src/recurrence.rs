@@ -248,11 +248,12 @@ impl Recurrence {
                 wanted: self.naive(wanted)?,
             },
         };
-        Some(Occurrence {
-            at: DateTime::from_timestamp(hit.at, self.fraction)?,
-            local: self.naive(hit.civil)?,
-            shift,
-        })
+        let at = DateTime::from_timestamp(hit.at, self.fraction)?;
+        let local = match hit.civil.0 == hit.at {
+            true => at.naive_utc(),
+            false => self.naive(hit.civil)?,
+        };
+        Some(Occurrence { at, local, shift })
     }
 
     fn naive(&self, civil: Civil) -> Option<NaiveDateTime> {

@@ -37,6 +37,8 @@ struct Sets {
     /// Bit `m - 1` is month `m`.
     months: u16,
     days: DayRule,
+    /// Nothing restricts the date, so nobody needs to compute it.
+    every_day: bool,
     /// Bit `y - 1970`; `None` is any year, before 1970 as well.
     years: Option<Box<[u64]>>,
 }
@@ -107,7 +109,10 @@ impl CronSpec {
     ) -> Result<CronSpec, ScheduleError> {
         // `+` says something only where both day fields restrict.
         let both_days = both_days && !day_of_month.is_any() && !day_of_week.is_any();
+        let every_day =
+            day_of_month.is_any() && month.is_any() && day_of_week.is_any() && year.is_any();
         let sets = Sets {
+            every_day,
             seconds: bits(&second),
             minutes: bits(&minute),
             hours: bits(&hour) as u32,

@@ -8,39 +8,46 @@ use super::Sets;
 use crate::civil::{Civil, DAY, Date};
 
 /// No search goes beyond the years that a four-digit calendar can write.
-pub(crate) const FIRST_YEAR: i32 = 1;
-pub(crate) const LAST_YEAR: i32 = 9999;
+const FIRST_YEAR: i32 = 1;
+const LAST_YEAR: i32 = 9999;
+
+/// The readings that these years hold.
+const FIRST: Civil = Civil::new(Date::new(FIRST_YEAR, 1, 1).days(), 0);
+const LAST: Civil = Civil::new(Date::new(LAST_YEAR, 12, 31).days(), DAY - 1);
 
 pub(super) fn at_or_after(sets: &Sets, civil: Civil) -> Option<Civil> {
-    let date = civil.date();
-    if date.year < FIRST_YEAR {
-        let start = Date::new(FIRST_YEAR, 1, 1);
-        let day = next_day(sets, start, LAST_YEAR)?;
-        return Some(Civil::new(day, sets.first_time()));
+    let civil = civil.max(FIRST);
+    if civil > LAST {
+        return None;
     }
     let days = civil.days();
     if let Some(time) = sets.time_at_or_after(civil.second_of_day())
-        && sets.matches_date(date, days)
+        && sets.matches_day(days)
     {
         return Some(Civil::new(days, time));
     }
-    let day = next_day(sets, Date::from_days(days + 1), LAST_YEAR)?;
+    let day = match sets.every_day {
+        true => days + 1,
+        false => next_day(sets, Date::from_days(days + 1), LAST_YEAR)?,
+    };
     Some(Civil::new(day, sets.first_time()))
 }
 
 pub(super) fn at_or_before(sets: &Sets, civil: Civil) -> Option<Civil> {
-    let date = civil.date();
-    if date.year > LAST_YEAR {
-        let day = previous_day(sets, Date::new(LAST_YEAR, 12, 31))?;
-        return Some(Civil::new(day, sets.last_time()));
+    let civil = civil.min(LAST);
+    if civil < FIRST {
+        return None;
     }
     let days = civil.days();
     if let Some(time) = sets.time_at_or_before(civil.second_of_day())
-        && sets.matches_date(date, days)
+        && sets.matches_day(days)
     {
         return Some(Civil::new(days, time));
     }
-    let day = previous_day(sets, Date::from_days(days - 1))?;
+    let day = match sets.every_day {
+        true => days - 1,
+        false => previous_day(sets, Date::from_days(days - 1))?,
+    };
     Some(Civil::new(day, sets.last_time()))
 }
 
@@ -130,19 +137,17 @@ fn previous_day(sets: &Sets, from: Date) -> Option<i64> {
 }
 
 pub(super) fn count(sets: &Sets, first: Civil, last: Civil) -> u64 {
-    let lowest = Civil::new(Date::new(FIRST_YEAR, 1, 1).days(), 0);
-    let highest = Civil::new(Date::new(LAST_YEAR, 12, 31).days(), DAY - 1);
-    let (first, last) = (first.max(lowest), last.min(highest));
+    let (first, last) = (first.max(FIRST), last.min(LAST));
     if first > last {
         return 0;
     }
     // Whole days from the first one on, less what lies before `first` and after `last`.
     let days = count_days(sets, first.date(), last.date());
     let mut count = days * sets.times_before(DAY);
-    if sets.matches_date(first.date(), first.days()) {
+    if sets.matches_day(first.days()) {
         count -= sets.times_before(first.second_of_day());
     }
-    if sets.matches_date(last.date(), last.days()) {
+    if sets.matches_day(last.days()) {
         count -= sets.times_before(DAY) - sets.times_before(last.second_of_day() + 1);
     }
     count
@@ -150,6 +155,9 @@ pub(super) fn count(sets: &Sets, first: Civil, last: Civil) -> u64 {
 
 /// Matching days from one date to another, both included.
 fn count_days(sets: &Sets, from: Date, to: Date) -> u64 {
+    if sets.every_day {
+        return (to.days() - from.days() + 1).unsigned_abs();
+    }
     let mut count = 0;
     let mut year = from.year;
     while let Some(next) = sets.year_at_or_after(year) {
@@ -228,7 +236,11 @@ fn join(hour: u32, minute: u32, second: u32) -> i64 {
 }
 
 impl Sets {
-    fn matches_date(&self, date: Date, days: i64) -> bool {
+    fn matches_day(&self, days: i64) -> bool {
+        if self.every_day {
+            return true;
+        }
+        let date = Date::from_days(days);
         self.months & 1 << (date.month - 1) != 0
             && self.year_at_or_after(date.year) == Some(date.year)
             && {

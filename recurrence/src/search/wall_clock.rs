@@ -51,6 +51,11 @@ impl<'a> Position<'a> {
         }
     }
 
+    /// Whether the reading is shown once, before the clocks are next set and since they last were.
+    fn is_undisturbed(&self, civil: Civil) -> bool {
+        self.next.is_none_or(|t| civil < t.low()) && self.previous.is_none_or(|t| civil > t.high())
+    }
+
     /// The repeated range whose second pass the instant is in.
     fn second_pass(&self) -> Option<&'a Transition> {
         self.previous
@@ -122,6 +127,9 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
         }
         loop {
             let civil = set.at_or_after(from)?;
+            if position.is_undisturbed(civil) {
+                return Some(plain(instant + (civil.0 - position.local.0), civil));
+            }
             match table.read(civil) {
                 Reading::Once(at) => return Some(plain(at, civil)),
                 Reading::Missing(t) if policy.on_gap == OnGap::Skip => from = t.high(),
@@ -167,6 +175,9 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
         }
         loop {
             let civil = set.at_or_before(from)?;
+            if position.is_undisturbed(civil) {
+                return Some(plain(instant + (civil.0 - position.local.0), civil));
+            }
             match table.read(civil) {
                 Reading::Once(at) => {
                     // The first instant after a gap may stand for missing readings as well; both

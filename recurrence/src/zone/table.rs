@@ -64,7 +64,17 @@ pub(crate) struct ZoneTable {
     /// The offset before the first transition.
     first_offset: i32,
     transitions: Vec<Transition>,
+    /// How many transitions there are up to the start of each [`BUCKET`] of time: where a look-up
+    /// begins, to end a step or two later. A binary search over them mispredicts its way through
+    /// eight levels, which took longer than the search for the next occurrence itself.
+    buckets: Vec<u16>,
 }
+
+/// The bucket of an instant is `(instant - PROBE_FROM) >> BUCKET`: 97 days each.
+const BUCKET: u32 = 23;
+
+/// More than any zone is ever ahead of or behind UTC, in seconds.
+const MAX_OFFSET: i64 = 26 * 3600;
 
 /// Where probing starts and ends: before the oldest transition in the IANA database (1845) and
 /// after the newest that chrono-tz has (it expands today's rules up to 2099; from then on the last
@@ -81,6 +91,7 @@ impl ZoneTable {
     pub const UTC: ZoneTable = ZoneTable {
         first_offset: 0,
         transitions: Vec::new(),
+        buckets: Vec::new(),
     };
 
     /// The table of a zone, built on first use.
@@ -124,10 +135,22 @@ impl ZoneTable {
                 known.0 = probe;
             }
         }
+        let buckets = (PROBE_FROM..PROBE_UNTIL)
+            .step_by(1 << BUCKET)
+            .map(|start| transitions.partition_point(|t: &Transition| t.at <= start) as u16)
+            .collect();
         ZoneTable {
             first_offset,
             transitions,
+            buckets,
         }
+    }
+
+    /// How many transitions come before the bucket of an instant, at least.
+    fn index_before(&self, instant: i64) -> usize {
+        let instant = instant.clamp(PROBE_FROM, PROBE_UNTIL - 1);
+        let bucket = ((instant - PROBE_FROM) >> BUCKET) as usize;
+        self.buckets.get(bucket).copied().map_or(0, usize::from)
     }
 
     pub fn transitions(&self) -> &[Transition] {
@@ -136,7 +159,11 @@ impl ZoneTable {
 
     /// Index of the first transition after the instant.
     pub fn index_after(&self, instant: i64) -> usize {
-        self.transitions.partition_point(|t| t.at <= instant)
+        let mut index = self.index_before(instant);
+        while self.transitions.get(index).is_some_and(|t| t.at <= instant) {
+            index += 1;
+        }
+        index
     }
 
     /// Seconds east of UTC in the span that ends with transition `index`.
@@ -161,7 +188,14 @@ impl ZoneTable {
     pub fn read(&self, civil: Civil) -> Reading<'_> {
         // The windows of missing and repeated readings don't overlap, so both their ends are in
         // order and the last window that begins at or before the reading is the only candidate.
-        let index = self.transitions.partition_point(|t| t.low() <= civil);
+        let mut index = self.index_before(civil.0 - MAX_OFFSET);
+        while self
+            .transitions
+            .get(index)
+            .is_some_and(|t| t.low() <= civil)
+        {
+            index += 1;
+        }
         match index.checked_sub(1).and_then(|i| self.transitions.get(i)) {
             None => Reading::Once(civil.0 - self.first_offset as i64),
             Some(t) if civil >= t.high() => Reading::Once(civil.0 - t.after as i64),

@@ -1,0 +1,137 @@
+//! The least work that finds a next occurrence: bit sets for every field, no bounds, no clock
+//! changes beyond the offset at both ends, no notes. It is wrong around clock changes, and fast.
+
+use chrono::{DateTime, Offset, TimeZone};
+use chrono_tz::Tz;
+use croner::Cron;
+use recurrence::civil::{Civil, Date, days_in_month, iso_weekday};
+
+const ALL: u8 = 1;
+const NTH: [u8; 5] = [1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5];
+const LAST: u8 = 1 << 6;
+
+pub struct BareSearch {
+    seconds: u64,
+    minutes: u64,
+    hours: u64,
+    days: u32,
+    last_day: bool,
+    months: u32,
+    weekdays: u32,
+    nth: [u32; 5],
+    any_day: bool,
+    any_weekday: bool,
+    both: bool,
+    /// Start and offset of each span.
+    spans: Vec<(i64, i64)>,
+}
+
+fn bits(values: Vec<u16>) -> u64 {
+    values.into_iter().fold(0, |bits, value| bits | 1 << value)
+}
+
+impl BareSearch {
+    pub fn new(cron: &Cron, tz: Tz) -> BareSearch {
+        let pattern = &cron.pattern;
+        let offset = |at: i64| {
+            let utc = DateTime::from_timestamp(at, 0).expect("an instant").naive_utc();
+            i64::from(tz.offset_from_utc_datetime(&utc).fix().local_minus_utc())
+        };
+        let mut spans = vec![(i64::MIN, offset(0))];
+        for hour in (0..4_000_000_000).step_by(3600) {
+            let now = offset(hour);
+            if spans.last().is_some_and(|(_, known)| *known != now) {
+                spans.push((hour, now));
+            }
+        }
+        BareSearch {
+            seconds: bits(pattern.seconds.get_set_values(ALL)),
+            minutes: bits(pattern.minutes.get_set_values(ALL)),
+            hours: bits(pattern.hours.get_set_values(ALL)),
+            days: (bits(pattern.days.get_set_values(ALL)) >> 1) as u32,
+            last_day: pattern.days.is_feature_enabled(LAST),
+            months: bits(pattern.months.get_set_values(ALL)) as u32,
+            weekdays: bits(pattern.days_of_week.get_set_values(ALL)) as u32,
+            nth: NTH.map(|nth| bits(pattern.days_of_week.get_set_values(nth)) as u32),
+            any_day: pattern.is_dom_wildcard(),
+            any_weekday: pattern.is_dow_wildcard(),
+            both: pattern.matches_dom_and_dow(),
+            spans,
+        }
+    }
+
+    fn offset(&self, at: i64) -> i64 {
+        let after = self.spans.partition_point(|(start, _)| *start <= at);
+        self.spans[after - 1].1
+    }
+
+    pub fn next_after(&self, at: i64) -> Option<i64> {
+        let civil = Civil(at + self.offset(at) + 1);
+        let mut days = civil.days();
+        let mut date = civil.date();
+        let time = match self.matches(date, days) {
+            true => self.time(civil.second_of_day()),
+            false => None,
+        };
+        let second = match time {
+            Some(second) => second,
+            None => {
+                (days, date) = (days + 1, Date::from_days(days + 1));
+                while !self.matches(date, days) {
+                    let skipped_month = self.months & 1 << date.month == 0;
+                    days += match skipped_month {
+                        true => i64::from(days_in_month(date.year, date.month) - date.day + 1),
+                        false => 1,
+                    };
+                    date = Date::from_days(days);
+                    if date.year > 2200 {
+                        return None;
+                    }
+                }
+                self.time(0)?
+            }
+        };
+        let local = Civil::new(days, second).0;
+        Some(local - self.offset(local - self.offset(local)))
+    }
+
+    fn matches(&self, date: Date, days: i64) -> bool {
+        if self.months & 1 << date.month == 0 {
+            return false;
+        }
+        let weekday = 1u32 << (iso_weekday(days) % 7);
+        let by_day = self.days & 1 << (date.day - 1) != 0
+            || self.last_day && date.day == days_in_month(date.year, date.month);
+        let by_weekday = self.weekdays & weekday != 0
+            || self.nth[usize::from((date.day - 1) / 7)] & weekday != 0;
+        match (self.any_day, self.any_weekday) {
+            (true, true) => true,
+            (true, false) => by_weekday,
+            (false, true) => by_day,
+            (false, false) if self.both => by_day && by_weekday,
+            (false, false) => by_day || by_weekday,
+        }
+    }
+
+    fn time(&self, second_of_day: i64) -> Option<i64> {
+        let (hour, rest) = (second_of_day / 3600, second_of_day % 3600);
+        let (minute, second) = (rest / 60, rest % 60);
+        let above = |bits: u64, from: i64| {
+            let rest = bits >> from << from;
+            (rest != 0).then(|| i64::from(rest.trailing_zeros()))
+        };
+        let first = |bits: u64| i64::from(bits.trailing_zeros());
+        if self.hours & 1 << hour != 0 {
+            if self.minutes & 1 << minute != 0
+                && let Some(second) = above(self.seconds, second)
+            {
+                return Some(hour * 3600 + minute * 60 + second);
+            }
+            if let Some(minute) = above(self.minutes, minute + 1) {
+                return Some(hour * 3600 + minute * 60 + first(self.seconds));
+            }
+        }
+        let hour = above(self.hours, hour + 1)?;
+        Some(hour * 3600 + first(self.minutes) * 60 + first(self.seconds))
+    }
+}
