@@ -281,6 +281,68 @@ fn next_and_last_are_inverse() {
 }
 
 #[test]
+fn counts_what_it_yields() {
+    let mut random = Random(0x0DDB_1A5E_5BAD_5EED);
+    for _ in 0..600 {
+        let anchor = random.anchor();
+        let text = random_set(&mut random, anchor);
+        let compiled = compile(&text, anchor);
+        let occurrences = first(&compiled, anchor, 300);
+        let (Some(earliest), Some(latest)) = (occurrences.first(), occurrences.last()) else {
+            assert_eq!(
+                compiled.count_between(anchor, Civil(anchor.0 + 1_000_000), 9),
+                0
+            );
+            continue;
+        };
+        for _ in 0..10 {
+            let length = latest.0 - earliest.0 + 2;
+            let from = Civil(earliest.0 - 1 + random.below(length));
+            let to = Civil(from.0 + random.below(latest.0 + 1 - from.0));
+            let expected = occurrences
+                .iter()
+                .filter(|at| from <= **at && **at <= to)
+                .count() as u64;
+            let range = format!("{text} from {} to {}", show(from), show(to));
+            assert_eq!(compiled.count_between(from, to, 1_000), expected, "{range}");
+            assert_eq!(
+                compiled.count_between(from, to, 5),
+                expected.min(5),
+                "{range}"
+            );
+        }
+        assert_eq!(
+            compiled.count_between(*latest, *earliest, 9),
+            u64::from(latest == earliest)
+        );
+    }
+}
+
+/// More than could be visited one by one.
+#[test]
+fn counts_years_of_seconds() {
+    let anchor = Civil::new(Date::new(2001, 1, 1).days(), 0);
+    let end = Civil::new(Date::new(2401, 1, 1).days(), -1);
+    let days = 146_097;
+    let cases = [
+        ("FREQ=SECONDLY", days * 86_400),
+        ("FREQ=SECONDLY;INTERVAL=10", days * 8_640),
+        ("FREQ=MINUTELY;INTERVAL=7", days / 7 * 1_440),
+        ("FREQ=HOURLY;INTERVAL=2;BYDAY=MO", days / 7 * 12),
+        ("FREQ=MINUTELY;BYHOUR=9,10;BYDAY=MO,TU", days / 7 * 2 * 120),
+        ("FREQ=DAILY;BYHOUR=0,12;BYMONTH=1", 400 * 31 * 2),
+    ];
+    for (rule, expected) in cases {
+        let compiled = compile(&format!("RRULE:{rule}"), anchor);
+        assert_eq!(
+            compiled.count_between(anchor, end, u64::MAX),
+            expected,
+            "{rule}"
+        );
+    }
+}
+
+#[test]
 fn canonical_text_reads_back_as_the_same_rule() {
     let mut random = Random(0x1234_5678_9ABC_DEF1);
     for _ in 0..500 {

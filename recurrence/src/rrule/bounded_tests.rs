@@ -125,7 +125,7 @@ fn a_rule_that_fights_itself_ends_within_the_limit() {
     assert_eq!(error, Some(RuleError::CountOutOfReach { count: 100 }));
     assert_eq!(
         error.unwrap().to_string(),
-        "RRULE part COUNT is 100, which a rule this sparse does not reach; expected 1 to 10000 \
+        "RRULE part COUNT is 100, which a rule this sparse does not reach, expected 1 to 10000 \
          occurrences that can be counted out from the start"
     );
 }

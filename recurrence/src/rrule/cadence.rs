@@ -31,6 +31,14 @@ impl Cadence {
         cadence
     }
 
+    pub fn freq(self) -> Freq {
+        self.freq
+    }
+
+    pub fn interval(self) -> i64 {
+        self.interval
+    }
+
     /// The index of the period that holds a time.
     pub fn period_of(self, at: Civil) -> i64 {
         match self.freq {
@@ -133,11 +141,6 @@ impl Cadence {
             let second = (wanted - minute * 60).rem_euclid(modulus);
             allowed && second < 60 && times.seconds >> second & 1 == 1
         })
-    }
-
-    /// Are the periods days or shorter?
-    pub fn is_within_a_day(self) -> bool {
-        self.freq >= Freq::Daily
     }
 
     /// The times of day that lie in the period of `at`: all of them, unless it is shorter than a day.

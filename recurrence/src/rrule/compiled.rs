@@ -12,11 +12,12 @@ const MAX_COUNT_STEPS: u32 = 100_000;
 /// A [`RuleSet`] with its anchor, ready to be searched in either direction.
 #[derive(Clone, Debug)]
 pub struct CompiledRuleSet {
-    pattern: Pattern,
+    pub(super) pattern: Pattern,
     /// The rule's own first occurrence and the bound of its last; `None` when it has none at all.
-    span: Option<(Civil, Civil)>,
-    excluded: Vec<Civil>,
-    added: Vec<Civil>,
+    pub(super) span: Option<(Civil, Civil)>,
+    /// EXDATE and RDATE, sorted, each once.
+    pub(super) excluded: Vec<Civil>,
+    pub(super) added: Vec<Civil>,
     stepping: bool,
 }
 
@@ -43,6 +44,7 @@ impl CompiledRuleSet {
         let civil = |stamps: &[super::stamp::Stamp]| {
             let mut times: Vec<Civil> = stamps.iter().map(|stamp| stamp.civil(&local)).collect();
             times.sort_unstable();
+            times.dedup();
             times
         };
         Ok(CompiledRuleSet {
@@ -68,12 +70,10 @@ impl CompiledRuleSet {
         let mut search = Search::new(&self.pattern, MAX_STEPS);
         let mut at = at;
         loop {
-            let ruled = self.span.and_then(|(first, end)| {
-                if at <= first {
-                    Some(first)
-                } else {
-                    search.at_or_after(at, end)
-                }
+            let ruled = self.span.and_then(|(first, end)| match at {
+                at if at <= first => Some(first),
+                at if at > end => None,
+                at => search.at_or_after(at, end),
             });
             let added = self
                 .added
@@ -92,9 +92,10 @@ impl CompiledRuleSet {
         let mut search = Search::new(&self.pattern, MAX_STEPS);
         let mut at = at;
         loop {
-            let ruled = self
-                .span
-                .and_then(|(first, end)| search.at_or_before(at.min(end), first));
+            let ruled = self.span.and_then(|(first, end)| match at {
+                at if at < first => None,
+                at => search.at_or_before(at.min(end), first),
+            });
             let added = self.added[..self.added.partition_point(|time| *time <= at)]
                 .last()
                 .copied();
@@ -106,7 +107,7 @@ impl CompiledRuleSet {
         }
     }
 
-    fn is_excluded(&self, at: Civil) -> bool {
+    pub(super) fn is_excluded(&self, at: Civil) -> bool {
         self.excluded.binary_search(&at).is_ok()
     }
 }

@@ -73,6 +73,9 @@ impl YearDays {
     }
 }
 
+/// Bits 1 to 12.
+const EVERY_MONTH: u16 = 0x1FFE;
+
 /// The day parts of a rule, with the anchor's day where the rule names none.
 #[derive(Clone, Debug)]
 pub(super) struct Days {
@@ -132,7 +135,7 @@ impl Days {
         }
         Days {
             months: if months.is_empty() {
-                !0
+                EVERY_MONTH
             } else {
                 months.iter().fold(0, |set, month| set | 1 << month)
             },
@@ -191,6 +194,15 @@ impl Days {
             let place = offset + day;
             self.nth_weekdays[weekday].has(place / 7 + 1, (of - 1 - place) / 7 + 1)
         })
+    }
+
+    /// Is every day allowed?
+    pub fn are_all(&self) -> bool {
+        self.months == EVERY_MONTH
+            && self.month_days.is_empty()
+            && !self.has_weekdays
+            && self.year_days.is_none()
+            && self.weeks.is_empty()
     }
 
     /// The next month after this one that the rule allows.

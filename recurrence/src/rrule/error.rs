@@ -93,54 +93,54 @@ impl Display for RuleError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             RuleError::TooLong { length } => {
-                write!(f, "recurrence rule is {length} bytes long; at most {MAX_TEXT} are allowed")
+                write!(f, "recurrence rule has {length} bytes, expected at most {MAX_TEXT}")
             }
             RuleError::NoRule { line } => {
-                write!(f, "recurrence rule begins with \"{line}\"; expected RRULE:")
+                write!(f, "recurrence rule begins with \"{line}\", expected RRULE:")
             }
-            RuleError::SecondRule => f.write_str("recurrence rule has a second RRULE line; expected one"),
-            RuleError::StartInText => f.write_str("recurrence rule has a DTSTART line; expected none"),
+            RuleError::SecondRule => f.write_str("recurrence rule has a second RRULE line, expected one"),
+            RuleError::StartInText => f.write_str("recurrence rule has a DTSTART line, expected none"),
             RuleError::UnknownLine { line } => write!(
                 f,
-                "recurrence rule has the line \"{line}\"; expected EXDATE: or RDATE: below the RRULE line"
+                "recurrence rule has the line \"{line}\", expected EXDATE: or RDATE: below the RRULE line"
             ),
             RuleError::Parameter { name, parameter } => {
-                write!(f, "{name} has the parameter \"{parameter}\"; expected {name}: and times, without parameters")
+                write!(f, "{name} has the parameter \"{parameter}\", expected {name}: and times, without parameters")
             }
             RuleError::TooManyDates { name, count } => {
-                write!(f, "{name} has {count} times; at most {MAX_DATES} are allowed")
+                write!(f, "{name} has {count} times, expected at most {MAX_DATES}")
             }
             RuleError::EmptyPart { after } if after.is_empty() => {
-                f.write_str("RRULE begins with an empty part; expected NAME=value parts with one ; between them")
+                f.write_str("RRULE begins with an empty part, expected NAME=value parts with one ; between them")
             }
             RuleError::EmptyPart { after } => write!(
                 f,
-                "RRULE has an empty part after \"{after}\"; expected NAME=value parts with one ; between them"
+                "RRULE has an empty part after \"{after}\", expected NAME=value parts with one ; between them"
             ),
             RuleError::NoValue { part } => {
-                write!(f, "RRULE part \"{part}\" has no value; expected NAME=value")
+                write!(f, "RRULE part \"{part}\" has no value, expected NAME=value")
             }
             RuleError::UnknownPart { part } => write!(
                 f,
-                "RRULE part \"{part}\" is unknown; expected FREQ, INTERVAL, COUNT, UNTIL, WKST, BYMONTH, BYWEEKNO, \
+                "RRULE part \"{part}\" is unknown, expected FREQ, INTERVAL, COUNT, UNTIL, WKST, BYMONTH, BYWEEKNO, \
                  BYYEARDAY, BYMONTHDAY, BYDAY, BYHOUR, BYMINUTE, BYSECOND or BYSETPOS"
             ),
             RuleError::RepeatedPart { part } => {
-                write!(f, "RRULE part {part} is given twice; expected it once")
+                write!(f, "RRULE part {part} is given twice, expected it once")
             }
             RuleError::MissingFreq => f.write_str(
-                "RRULE has no FREQ; expected FREQ=YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY or SECONDLY",
+                "RRULE has no FREQ, expected FREQ=YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY or SECONDLY",
             ),
             RuleError::Value { part, value, expected } => {
                 let owner = if matches!(*part, "EXDATE" | "RDATE") { "" } else { "RRULE part " };
-                write!(f, "{owner}{part} has \"{value}\"; expected {expected}")
+                write!(f, "{owner}{part} has \"{value}\", expected {expected}")
             }
             RuleError::Conflict { part, with, allowed } => {
                 write!(f, "RRULE part {part} can't be combined with {with}; {allowed}")
             }
             RuleError::CountOutOfReach { count } => write!(
                 f,
-                "RRULE part COUNT is {count}, which a rule this sparse does not reach; expected 1 to {MAX_COUNT} \
+                "RRULE part COUNT is {count}, which a rule this sparse does not reach, expected 1 to {MAX_COUNT} \
                  occurrences that can be counted out from the start"
             ),
         }

@@ -21,6 +21,7 @@
 mod bounded_tests;
 mod cadence;
 mod compiled;
+mod count;
 mod days;
 mod error;
 mod parse;
@@ -28,6 +29,7 @@ mod rule;
 mod search;
 mod stamp;
 mod times;
+mod values;
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;

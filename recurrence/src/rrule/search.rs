@@ -26,10 +26,10 @@ const CYCLE_MONTHS: i64 = 4_800;
 /// A rule tied to its anchor, without its end.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    cadence: Cadence,
-    days: Days,
-    times: Times,
-    set_positions: Vec<i16>,
+    pub cadence: Cadence,
+    pub days: Days,
+    pub times: Times,
+    pub set_positions: Vec<i16>,
     /// Positions nearest to either end decide whether a set is large enough.
     nearest_position: i64,
     /// After this many visited periods the calendar has repeated, and so would the answers.
@@ -77,26 +77,27 @@ impl Pattern {
         let sample = self
             .cadence
             .times_in_period(self.times, Civil(self.times.first()));
-        self.cadence.is_within_a_day() && self.nearest_position > sample.count()
+        self.cadence.freq() >= Freq::Daily && self.nearest_position > sample.count()
     }
 }
 
 /// One search: the steps it may still take, and the month it looked at last.
 pub(super) struct Search<'p> {
-    pattern: &'p Pattern,
+    pub pattern: &'p Pattern,
     pub steps_left: u32,
     month: Month,
 }
 
 /// A month with its allowed days.
 #[derive(Clone, Copy)]
-struct Month {
+pub(super) struct Month {
     /// Months since January of the year 0.
     index: i64,
     /// Day number of its first day, and of the next month's.
-    first: i64,
-    end: i64,
-    mask: u32,
+    pub first: i64,
+    pub end: i64,
+    /// Bit 0 is its first day.
+    pub mask: u32,
 }
 
 impl<'p> Search<'p> {
@@ -222,7 +223,7 @@ impl<'p> Search<'p> {
     }
 
     /// The month that holds a day. Consecutive questions are mostly about the same month.
-    fn month_of(&mut self, day: i64) -> Option<Month> {
+    pub fn month_of(&mut self, day: i64) -> Option<Month> {
         if (self.month.first..self.month.end).contains(&day) {
             return Some(self.month);
         }

@@ -16,6 +16,26 @@ impl Times {
         i64::from(self.hours.count_ones() * self.minutes.count_ones() * self.seconds.count_ones())
     }
 
+    /// How many there are before this second of the day, or in all of it when that is its end.
+    pub fn count_before(self, time: i64) -> i64 {
+        let (hour, minute, second) = split(time);
+        let below = |set: u64, place: u32| i64::from((set & ((1 << place) - 1)).count_ones());
+        let seconds = below(self.seconds, second);
+        let minutes = below(self.minutes, minute) * i64::from(self.seconds.count_ones())
+            + if bit(self.minutes, minute) {
+                seconds
+            } else {
+                0
+            };
+        let in_hour = i64::from(self.minutes.count_ones() * self.seconds.count_ones());
+        below(self.hours.into(), hour) * in_hour
+            + if bit(self.hours.into(), hour) {
+                minutes
+            } else {
+                0
+            }
+    }
+
     pub fn first(self) -> i64 {
         second_of_day(
             self.hours.trailing_zeros(),
@@ -146,7 +166,10 @@ mod tests {
         );
         for (index, time) in listed.iter().enumerate() {
             assert_eq!(times.nth(index as i64), *time);
+            assert_eq!(times.count_before(*time), index as i64);
+            assert_eq!(times.count_before(*time + 1), index as i64 + 1);
         }
+        assert_eq!(times.count_before(86_400), times.count());
         for time in 0..86_400 {
             assert_eq!(
                 times.at_or_after(time),
