@@ -104,7 +104,7 @@ criterion_group! {
         .without_plots()
         .sample_size(30)
         .warm_up_time(std::time::Duration::from_millis(200))
-        .measurement_time(std::time::Duration::from_millis(600));
+        .measurement_time(std::time::Duration::from_millis(400));
     targets = next_after, parse
 }
 criterion_main!(benches);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDateTime, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 
 use crate::civil::{Civil, DAY, Date};
 use crate::error::RecurrenceError;
@@ -95,9 +95,8 @@ impl Recurrence {
             last: LATEST,
         };
         recurrence.apply_bounds();
-        if recurrence.plan.may_be_impossible()
-            && recurrence.hit_after(recurrence.first - 1).is_none()
-        {
+        let first = || recurrence.hit_after(recurrence.first - 1);
+        if recurrence.plan.may_be_impossible() && first().is_none_or(|hit| hit.at > LATEST) {
             return Err(RecurrenceError::NeverOccurs {
                 schedule: recurrence.schedule.to_string(),
             });
@@ -214,7 +213,9 @@ impl Recurrence {
         let after = after.max(self.first - 1);
         let until = until.min(self.last);
         match after < until {
-            true => self.ask(|set| set.count_between(after, until, cap)),
+            true => self
+                .ask(|set| set.count_between(after, until, cap))
+                .min(cap),
             false => 0,
         }
     }
@@ -249,10 +250,8 @@ impl Recurrence {
             },
         };
         let at = DateTime::from_timestamp(hit.at, self.fraction)?;
-        let local = match hit.civil.0 == hit.at {
-            true => at.naive_utc(),
-            false => self.naive(hit.civil)?,
-        };
+        let offset = FixedOffset::east_opt((hit.civil.0 - hit.at) as i32)?;
+        let local = at.naive_utc().checked_add_offset(offset)?;
         Some(Occurrence { at, local, shift })
     }
 

@@ -34,7 +34,9 @@ impl BareSearch {
     pub fn new(cron: &Cron, tz: Tz) -> BareSearch {
         let pattern = &cron.pattern;
         let offset = |at: i64| {
-            let utc = DateTime::from_timestamp(at, 0).expect("an instant").naive_utc();
+            let utc = DateTime::from_timestamp(at, 0)
+                .expect("an instant")
+                .naive_utc();
             i64::from(tz.offset_from_utc_datetime(&utc).fix().local_minus_utc())
         };
         let mut spans = vec![(i64::MIN, offset(0))];

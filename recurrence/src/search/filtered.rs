@@ -3,7 +3,7 @@
 use super::elapsed::ElapsedSteps;
 use super::wall_clock::show;
 use super::{CivilSet, Hit, InstantSet};
-use crate::civil::Civil;
+use crate::civil::{Civil, DAY, Date};
 use crate::rule::Filter;
 use crate::zone::{Reading, ZoneTable};
 
@@ -11,6 +11,9 @@ use crate::zone::{Reading, ZoneTable};
 /// passes. Weekdays, hours and a step in minutes come round after at most 10,080 steps, week
 /// parity after at most seven years; a search over this many takes a few milliseconds.
 const MAX_STEPS: u32 = 50_000;
+
+/// Where the calendar ends.
+const LAST: Civil = Civil::new(Date::new(9999, 12, 31).days(), DAY - 1);
 
 /// Wall-clock readings that pass a filter.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +41,7 @@ impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
         for _ in 0..MAX_STEPS {
             let candidate = self.set.at_or_after(from)?;
             // The time of day never changes: if it is outside the hours, every candidate is.
-            if !self.filter.passes_hour(candidate) {
+            if !self.filter.passes_hour(candidate) || candidate > LAST {
                 return None;
             }
             if self.passes(candidate) {

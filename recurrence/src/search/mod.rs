@@ -22,7 +22,7 @@ pub(crate) trait CivilSet {
 pub(crate) trait InstantSet {
     fn next_after(&self, instant: i64) -> Option<Hit>;
     fn last_at_or_before(&self, instant: i64) -> Option<Hit>;
-    /// How many there are after one instant and up to another, counting no further than `cap`.
+    /// How many there are after one instant and up to another; may stop counting at `cap`.
     fn count_between(&self, after: i64, until: i64, cap: u64) -> u64;
 }
 
