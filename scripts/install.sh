@@ -16,6 +16,7 @@ say "Building pg_recur for PostgreSQL $PG_MAJOR (release)"
 cd "$ROOT"
 out=${CARGO_TARGET_DIR:-$ROOT/target}/package-pg$PG_MAJOR
 rm -rf "$out"
+mkdir -p "$(dirname "$out")"
 cargo pgrx package --pg-config "$PRIVATE_BIN/pg_config" --out-dir "$out" $FEATURES >"$out.log" 2>&1 &
 build=$!
 # cargo's own progress goes to the log; say from time to time what it is at.
