@@ -68,18 +68,7 @@ impl CivilSet for CompiledRuleSet {
     }
 
     fn count(&self, first: Civil, last: Civil, cap: u64) -> u64 {
-        let mut count = 0;
-        let mut from = first;
-        while count < cap {
-            match self.next_at_or_after(from) {
-                Some(reading) if reading <= last => {
-                    count += 1;
-                    from = Civil(reading.0 + 1);
-                }
-                _ => break,
-            }
-        }
-        count
+        self.count_between(first, last, cap)
     }
 }
 

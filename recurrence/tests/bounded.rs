@@ -157,6 +157,8 @@ fn counting_does_not_walk() {
         ("30 2 * * *", 36_000),
         ("1s", 3_000_000_000),
         ("P1DT1S", 36_000),
+        ("RRULE:FREQ=SECONDLY", 3_000_000_000),
+        ("RRULE:FREQ=DAILY;BYHOUR=9,17", 72_000),
         (
             r#"{"every":1,"unit":"minute","between_hours":[9,17]}"#,
             17_000_000,

@@ -219,6 +219,39 @@ proptest! {
         prop_assert_eq!(found, expected, "{}", text);
     }
 
+    /// croner reads the same expressions, and finds the same dates where no clock changes.
+    #[test]
+    fn croner_agrees_in_utc(
+        second in field(0, 59),
+        minute in field(0, 59),
+        hour in field(0, 23),
+        day in day_of_month(),
+        month in field(1, 12),
+        weekday in day_of_week(),
+        start in 0i64..2_000_000_000,
+    ) {
+        let text = format!(
+            "{} {} {} {} {} {}",
+            second.text, minute.text, hour.text, day.text, month.text, weekday.text
+        );
+        // It never matches the last Sunday as 7L, and takes LW for L where a list holds both.
+        let is_misread = weekday.text.contains("7L")
+            || weekday.text.contains("7#L")
+            || day.text.contains("LW");
+        prop_assume!(!is_misread);
+        if let Ok(schedule) = Schedule::parse(&text) {
+            let cron: croner::Cron = text.parse().unwrap();
+            let bounds = Bounds::default();
+            let recurrence =
+                Recurrence::new(Arc::new(schedule), Zone::UTC, bounds, OnGap::Skip, OnFold::First)
+                    .unwrap();
+            let from = DateTime::from_timestamp(start, 0).unwrap();
+            let found: Vec<_> = recurrence.occurrences_after(from).take(4).map(|o| o.at).collect();
+            let expected: Vec<_> = cron.iter_after(from).take(4).collect();
+            prop_assert_eq!(found, expected, "{}", text);
+        }
+    }
+
     /// The canonical text of any expression parses back to the same schedule.
     #[test]
     fn canonical_text(

@@ -69,49 +69,61 @@ impl BareSearch {
 
     pub fn next_after(&self, at: i64) -> Option<i64> {
         let civil = Civil(at + self.offset(at) + 1);
-        let mut days = civil.days();
-        let mut date = civil.date();
-        let time = match self.matches(date, days) {
-            true => self.time(civil.second_of_day()),
-            false => None,
+        let date = civil.date();
+        let first = civil.days() - i64::from(date.day) + 1;
+        let today = self.month(date.year, date.month, first) >> (date.day - 1);
+        let local = match self.time(civil.second_of_day()) {
+            Some(second) if today & 1 != 0 => Civil::new(civil.days(), second),
+            _ => Civil::new(self.day_after(date, first, today)?, self.time(0)?),
         };
-        let second = match time {
-            Some(second) => second,
-            None => {
-                (days, date) = (days + 1, Date::from_days(days + 1));
-                while !self.matches(date, days) {
-                    let skipped_month = self.months & 1 << date.month == 0;
-                    days += match skipped_month {
-                        true => i64::from(days_in_month(date.year, date.month) - date.day + 1),
-                        false => 1,
-                    };
-                    date = Date::from_days(days);
-                    if date.year > 2200 {
-                        return None;
-                    }
-                }
-                self.time(0)?
-            }
-        };
-        let local = Civil::new(days, second).0;
-        Some(local - self.offset(local - self.offset(local)))
+        Some(local.0 - self.offset(local.0 - self.offset(local.0)))
     }
 
-    fn matches(&self, date: Date, days: i64) -> bool {
-        if self.months & 1 << date.month == 0 {
-            return false;
+    /// The first matching day after a date; `today` are the matches of its month from it on.
+    fn day_after(&self, date: Date, first: i64, today: u32) -> Option<i64> {
+        if today > 1 {
+            let ahead = (today & !1).trailing_zeros();
+            return Some(first + i64::from(date.day) - 1 + i64::from(ahead));
         }
-        let weekday = 1u32 << (iso_weekday(days) % 7);
-        let by_day = self.days & 1 << (date.day - 1) != 0
-            || self.last_day && date.day == days_in_month(date.year, date.month);
-        let by_weekday = self.weekdays & weekday != 0
-            || self.nth[usize::from((date.day - 1) / 7)] & weekday != 0;
-        match (self.any_day, self.any_weekday) {
-            (true, true) => true,
+        let (mut year, mut month) = (date.year, date.month + 1);
+        while year < 2200 {
+            let later = self.months >> month << month;
+            if later == 0 {
+                (year, month) = (year + 1, 1);
+                continue;
+            }
+            month = later.trailing_zeros() as u8;
+            let first = Date::new(year, month, 1).days();
+            let days = self.month(year, month, first);
+            if days != 0 {
+                return Some(first + i64::from(days.trailing_zeros()));
+            }
+            month += 1;
+        }
+        None
+    }
+
+    /// The matching days of a month, as bits.
+    fn month(&self, year: i32, month: u8, first: i64) -> u32 {
+        if self.months & 1 << month == 0 {
+            return 0;
+        }
+        let length = u32::from(days_in_month(year, month));
+        let all = u32::MAX >> (32 - length);
+        let by_day = self.days | u32::from(self.last_day) << (length - 1);
+        let turn = u32::from(iso_weekday(first) % 7);
+        let from_first = |week: u32| u64::from((week >> turn | week << (7 - turn)) & 0x7f);
+        let mut by_weekday = from_first(self.weekdays) * 0x1020_4081;
+        for (index, week) in self.nth.iter().enumerate() {
+            by_weekday |= from_first(*week) << (7 * index);
+        }
+        let by_weekday = by_weekday as u32;
+        all & match (self.any_day, self.any_weekday) {
+            (true, true) => all,
             (true, false) => by_weekday,
             (false, true) => by_day,
-            (false, false) if self.both => by_day && by_weekday,
-            (false, false) => by_day || by_weekday,
+            (false, false) if self.both => by_day & by_weekday,
+            (false, false) => by_day | by_weekday,
         }
     }
 
