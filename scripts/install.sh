@@ -22,7 +22,7 @@ build=$!
 # cargo's own progress goes to the log; say from time to time what it is at.
 while kill -0 $build 2>/dev/null; do
   sleep 1
-  line=$(tail -c 300 "$out.log" 2>/dev/null | tr '\r' '\n' | grep -v '^$' | tail -n 1 | cut -c1-100)
+  line=$(tail -c 300 "$out.log" 2>/dev/null | tr '\r' '\n' | sed '/^$/d' | tail -n 1 | cut -c1-100)
   if [ -n "$line" ] && [ "$line" != "${shown:-}" ]; then printf '    %s\n' "$line"; shown=$line; fi
 done
 wait $build || { tail -n 40 "$out.log" >&2; die "the build failed; all of its output is in $out.log"; }

@@ -39,13 +39,13 @@ if [ -n "$wanted" ]; then
   config=/etc/postgresql-common/createcluster.conf
   if [[ $wanted == *postgresql-* ]] && [ ! -e "$config" ]; then
     # Debian's package would create and start a cluster of its own: not asked for, so not done.
-    as_root apt-get install -y -qq postgresql-common >/dev/null
+    as_root apt-get install -y -qq --no-install-recommends postgresql-common >/dev/null
     as_root cp "$config" "$config.pg_recur"
     as_root sed -i -E 's/^#?create_main_cluster.*/create_main_cluster = false/' "$config"
-    as_root apt-get install -y -qq $wanted >/dev/null
+    as_root apt-get install -y -qq --no-install-recommends $wanted >/dev/null
     as_root mv "$config.pg_recur" "$config"
   else
-    as_root apt-get install -y -qq $wanted >/dev/null
+    as_root apt-get install -y -qq --no-install-recommends $wanted >/dev/null
   fi
   . "$here/env.sh"
   [ -n "${PG_CONFIG:-}" ] || die "the packages were installed, but no server's pg_config was found; pass PG_CONFIG=/path/to/pg_config"
