@@ -115,6 +115,11 @@ fn recurrence_rules_by_day() {
             "every year on the 20th Monday of the year",
         ),
         (
+            "RRULE:FREQ=YEARLY;BYDAY=11MO,21TU,22WE,33TH,-13FR",
+            "every year on the 11th Monday, the 21st Tuesday, the 22nd Wednesday, the 33rd Thursday, \
+             and the 13th to last Friday of the year",
+        ),
+        (
             "RRULE:FREQ=YEARLY;BYMONTH=11;BYDAY=1TU",
             "every year in November on the first Tuesday of the month",
         ),

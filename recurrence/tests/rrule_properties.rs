@@ -355,3 +355,42 @@ fn canonical_text_reads_back_as_the_same_rule() {
         assert_eq!(RuleSet::parse(&canonical).unwrap().to_string(), canonical);
     }
 }
+
+/// Texts that are almost rules: whatever is accepted can be asked anything.
+#[test]
+fn garbled_texts_do_no_harm() {
+    let mut random = Random(0x6A09_E667_F3BC_C909);
+    let alphabet = b"01234567890123456789-+,,;=:ZTMOWEFRSUL\n\r \xC3\xA9";
+    let mut accepted = 0;
+    for _ in 0..10_000 {
+        let anchor = random.anchor();
+        let mut text = format!("RRULE:{}", random_rule(&mut random)).into_bytes();
+        for _ in 0..1 + random.below(2) {
+            let place = random.below(text.len() as i64) as usize;
+            let byte = alphabet[random.below(alphabet.len() as i64) as usize];
+            match random.below(3) {
+                0 => text[place] = byte,
+                1 => text.insert(place, byte),
+                _ => drop(text.remove(place)),
+            }
+        }
+        let Ok(rule) = RuleSet::parse(&String::from_utf8_lossy(&text)) else {
+            continue;
+        };
+        accepted += 1;
+        let Ok(compiled) = rule.compile(anchor, Civil) else {
+            continue;
+        };
+        for at in [
+            i64::MIN / 4,
+            anchor.0,
+            anchor.0 + random.below(1 << 38),
+            i64::MAX / 4,
+        ] {
+            compiled.next_at_or_after(Civil(at));
+            compiled.last_at_or_before(Civil(at));
+            compiled.count_between(anchor, Civil(at), 10);
+        }
+    }
+    assert!(accepted > 1_000, "only {accepted} were accepted");
+}
