@@ -257,7 +257,7 @@ fn whole_seconds(digits: &str, unit: u64) -> Option<u64> {
     }
     let scale = 10u64.pow(digits.len() as u32);
     let scaled = digits.parse::<u64>().ok()? * unit;
-    (unit > 0 && scaled % scale == 0).then_some(scaled / scale)
+    (unit > 0 && scaled.is_multiple_of(scale)).then_some(scaled / scale)
 }
 
 impl fmt::Display for Interval {

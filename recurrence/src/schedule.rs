@@ -22,7 +22,7 @@ pub enum Kind {
     Cron(Arc<CronSpec>),
     Interval(Interval),
     Rule(StructuredRule),
-    RRule(RuleSet),
+    RRule(Box<RuleSet>),
     At(At),
 }
 
@@ -43,7 +43,7 @@ impl Schedule {
                     None => plain,
                 }
             })?;
-            return Ok(Kind::RRule(rules).into());
+            return Ok(Kind::RRule(Box::new(rules)).into());
         }
         if text.len() > MAX_TEXT {
             return Err(ScheduleError::new(format!(
