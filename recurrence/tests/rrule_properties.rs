@@ -362,7 +362,7 @@ fn garbled_texts_do_no_harm() {
     let mut random = Random(0x6A09_E667_F3BC_C909);
     let alphabet = b"01234567890123456789-+,,;=:ZTMOWEFRSUL\n\r \xC3\xA9";
     let mut accepted = 0;
-    for _ in 0..10_000 {
+    for _ in 0..20_000 {
         let anchor = random.anchor();
         let mut text = format!("RRULE:{}", random_rule(&mut random)).into_bytes();
         for _ in 0..1 + random.below(2) {
@@ -392,5 +392,5 @@ fn garbled_texts_do_no_harm() {
             compiled.count_between(anchor, Civil(at), 10);
         }
     }
-    assert!(accepted > 1_000, "only {accepted} were accepted");
+    assert!(accepted > 500, "only {accepted} were accepted");
 }
