@@ -51,8 +51,7 @@ pub const MAX_COUNT: u32 = 10_000;
 /// A validated rule with the times taken out of it and added to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RuleSet {
-    /// Boxed: a rule has many parts, and a schedule of another kind should not pay for them.
-    rule: Box<Rule>,
+    rule: Rule,
     /// EXDATE, sorted.
     excluded: Vec<Stamp>,
     /// RDATE, sorted.

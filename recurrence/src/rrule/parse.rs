@@ -26,7 +26,7 @@ pub(super) fn rule_set(text: &str) -> Result<RuleSet, RuleError> {
             }
         });
     };
-    let rule = Box::new(rule(parts)?);
+    let rule = rule(parts)?;
     let mut excluded = Vec::new();
     let mut added = Vec::new();
     for line in lines.map(str::trim_end) {
