@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use chrono::{DateTime, Duration, NaiveDateTime, Offset, TimeZone, Timelike, Utc};
@@ -109,6 +110,20 @@ impl Case {
             "{} {text} {gap} {fold}",
             self.tz
         );
+
+        // Asked from inside the gap or the repeated hour, and from its edges.
+        let change = self.from + (self.until - self.from) / 2;
+        for seconds in [-3600, -1800, -1, 0, 1, 1800, 3599, 3600] {
+            let asked = change + Duration::seconds(seconds);
+            let after = (Bound::Excluded(asked), Bound::Unbounded);
+            let next = cron.next_after(asked).map(|occurrence| occurrence.at);
+            assert_eq!(
+                next,
+                expected.range(after).next().copied(),
+                "{} {text} {gap} {fold} after {asked}",
+                self.tz
+            );
+        }
 
         let start = resolve(
             self.tz,

@@ -262,7 +262,7 @@ impl CivilSet for CronSpec {
         search::at_or_before(&self.sets, civil)
     }
 
-    fn count(&self, first: Civil, last: Civil, _cap: u64) -> u64 {
-        search::count(&self.sets, first, last)
+    fn count(&self, first: Civil, last: Civil, cap: u64) -> u64 {
+        search::count(&self.sets, first, last, cap)
     }
 }

@@ -136,13 +136,16 @@ fn previous_day(sets: &Sets, from: Date) -> Option<i64> {
     }
 }
 
-pub(super) fn count(sets: &Sets, first: Civil, last: Civil) -> u64 {
+/// How many matches there are from `first` to `last`, both included; at least `cap` if there are
+/// more than that.
+pub(super) fn count(sets: &Sets, first: Civil, last: Civil, cap: u64) -> u64 {
     let (first, last) = (first.max(FIRST), last.min(LAST));
     if first > last {
         return 0;
     }
     // Whole days from the first one on, less what lies before `first` and after `last`.
-    let days = count_days(sets, first.date(), last.date());
+    // Two days more than asked for make up for those.
+    let days = count_days(sets, first.date(), last.date(), cap.saturating_add(2));
     let mut count = days * sets.times_before(DAY);
     if sets.matches_day(first.days()) {
         count -= sets.times_before(first.second_of_day());
@@ -153,27 +156,30 @@ pub(super) fn count(sets: &Sets, first: Civil, last: Civil) -> u64 {
     count
 }
 
-/// Matching days from one date to another, both included.
-fn count_days(sets: &Sets, from: Date, to: Date) -> u64 {
+/// Matching days from one date to another, both included, or the first `enough` of them.
+fn count_days(sets: &Sets, from: Date, to: Date, enough: u64) -> u64 {
     if sets.every_day {
         return (to.days() - from.days() + 1).unsigned_abs();
     }
     let mut count = 0;
     let mut year = from.year;
     while let Some(next) = sets.year_at_or_after(year) {
-        if next > to.year {
+        if next > to.year || count >= enough {
             break;
         }
         year = next;
         let mut months = sets.months;
+        if year == from.year {
+            months &= u16::MAX << (from.month - 1);
+        }
+        if year == to.year {
+            months &= u16::MAX >> (16 - u16::from(to.month));
+        }
         while months != 0 {
             let month = months.trailing_zeros() as u8 + 1;
             months &= months - 1;
             let first = Date::new(year, month, 1).days();
             let mut days = sets.days.month(year, month, first);
-            if (year, month) < (from.year, from.month) || (year, month) > (to.year, to.month) {
-                continue;
-            }
             if (year, month) == (from.year, from.month) {
                 days &= u32::MAX << (from.day - 1);
             }
