@@ -2,6 +2,30 @@
 //!
 //! The recurrence engine of pg_recur. It knows nothing of PostgreSQL, does no I/O and never asks
 //! what time it is: every question carries its own instant.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
+//!
+//! let recurrence = Recurrence::new(
+//!     Arc::new(Schedule::parse("30 2 * * *")?),
+//!     Zone::parse("America/Chicago")?,
+//!     Bounds::default(),
+//!     OnGap::RollForward,
+//!     OnFold::First,
+//! )?;
+//! let next = recurrence.next_after("2027-03-13T12:00:00Z".parse()?).unwrap();
+//! // 02:30 does not exist on that day.
+//! assert_eq!(next.local.to_string(), "2027-03-14 03:00:00");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - A [`Schedule`] is what somebody wrote: parsed, validated, and printed in one canonical form.
+//! - A [`Recurrence`] is a schedule in a [`Zone`] and within [`Bounds`]: it finds the next
+//!   occurrence, the previous one, and how many there are between two instants.
+//! - Inside, `search` finds wall-clock readings (or steps of elapsed time) on integers and bit
+//!   sets, and turns the one it found into an instant; `zone` knows when clocks are set; `plan`
+//!   says which search answers for which schedule.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
-use crate::civil::{Civil, DAY};
+use crate::civil::{Civil, DAY, Date, is_leap, iso_weekday};
 
 /// A moment at which a zone's clocks are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +77,14 @@ const BUCKET: u32 = 23;
 const MAX_OFFSET: i64 = 26 * 3600;
 
 /// Where probing starts and ends: before the oldest transition in the IANA database (1845) and
-/// after the newest that chrono-tz has (it expands today's rules up to 2099; from then on the last
-/// offset holds).
+/// after the newest that chrono-tz has, which expands today's rules up to 2099.
 const PROBE_FROM: i64 = -4_000_000_000;
-const PROBE_UNTIL: i64 = 4_110_000_000;
+const PROBE_UNTIL: i64 = 4_102_444_800;
+
+/// Rules that are still in force in 2099 are expanded up to the end of this year; from then on
+/// the last offset holds.
+const LAST_YEAR: i32 = 2199;
+const TABLE_UNTIL: i64 = Date::new(LAST_YEAR + 1, 1, 1).days() * DAY;
 
 /// Short enough that no zone changes its offset and back between two probes: an hourly probe of all
 /// zones found no offset that lasts less than 6 days and 23 hours. Probing a zone takes about a
@@ -135,7 +139,8 @@ impl ZoneTable {
                 known.0 = probe;
             }
         }
-        let buckets = (PROBE_FROM..PROBE_UNTIL)
+        transitions.extend(expand_rules(&transitions));
+        let buckets = (PROBE_FROM..TABLE_UNTIL)
             .step_by(1 << BUCKET)
             .map(|start| transitions.partition_point(|t: &Transition| t.at <= start) as u16)
             .collect();
@@ -148,7 +153,7 @@ impl ZoneTable {
 
     /// How many transitions come before the bucket of an instant, at least.
     fn index_before(&self, instant: i64) -> usize {
-        let instant = instant.clamp(PROBE_FROM, PROBE_UNTIL - 1);
+        let instant = instant.clamp(PROBE_FROM, TABLE_UNTIL - 1);
         let bucket = ((instant - PROBE_FROM) >> BUCKET) as usize;
         self.buckets.get(bucket).copied().map_or(0, usize::from)
     }
@@ -205,6 +210,40 @@ impl ZoneTable {
     }
 }
 
+/// The transitions from 2100 on, for a zone that changes its clocks by a yearly rule.
+///
+/// Such rules name a month and a weekday, so a year repeats the transitions of any year that
+/// begins on the same weekday and is as long; the 28 years up to 2099 hold one of each kind.
+fn expand_rules(known: &[Transition]) -> Vec<Transition> {
+    let of_year = |year: i32| {
+        known
+            .iter()
+            .filter(move |t| Civil(t.at).date().year == year)
+    };
+    let models = 2072..=2099;
+    let has_yearly_rule = models.clone().all(|year| of_year(year).count() == 2);
+    if !has_yearly_rule {
+        return Vec::new();
+    }
+    let first_day = |year: i32| Date::new(year, 1, 1).days();
+    let kind = |year: i32| (iso_weekday(first_day(year)), is_leap(year));
+    (2100..=LAST_YEAR)
+        .filter_map(|year| {
+            Some((
+                year,
+                models.clone().find(|model| kind(*model) == kind(year))?,
+            ))
+        })
+        .flat_map(|(year, model)| {
+            let later = (first_day(year) - first_day(model)) * DAY;
+            of_year(model).map(move |t| Transition {
+                at: t.at + later,
+                ..*t
+            })
+        })
+        .collect()
+}
+
 fn offset_by_chrono(tz: Tz, instant: i64) -> i32 {
     DateTime::from_timestamp(instant, 0).map_or(0, |utc| {
         tz.offset_from_utc_datetime(&utc.naive_utc())
@@ -233,7 +272,7 @@ mod tests {
         for tz in TZ_VARIANTS {
             let table = ZoneTable::of(tz);
             let mut instant = PROBE_FROM - 40 * STEP;
-            while instant < PROBE_UNTIL + 40 * STEP {
+            while instant < PROBE_UNTIL {
                 assert_eq!(
                     table.offset_at(instant),
                     offset_by_chrono(tz, instant),
@@ -248,7 +287,7 @@ mod tests {
     fn readings_are_those_of_chrono_tz_around_every_transition() {
         for tz in TZ_VARIANTS {
             let table = ZoneTable::of(tz);
-            for t in table.transitions() {
+            for t in table.transitions().iter().filter(|t| t.at < PROBE_UNTIL) {
                 let (low, high) = (t.low().0, t.high().0);
                 for civil in [low - 1, low, low + (high - low) / 2, high - 1, high] {
                     let naive = DateTime::from_timestamp(civil, 0).unwrap().naive_utc();
@@ -260,6 +299,26 @@ mod tests {
                     assert_eq!(table.read(Civil(civil)), expected, "{tz} {naive}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn yearly_rules_go_on_after_2099() {
+        let table = ZoneTable::of(Tz::America__New_York);
+        // The second Sunday of March and the first of November, at 02:00.
+        for (instant, offset) in [
+            ("2100-03-14T06:59:59Z", -5),
+            ("2100-03-14T07:00:00Z", -4),
+            ("2197-11-05T05:59:59Z", -4),
+            ("2197-11-05T06:00:00Z", -5),
+            ("2300-07-01T00:00:00Z", -5),
+        ] {
+            let at = DateTime::parse_from_rfc3339(instant).unwrap().timestamp();
+            assert_eq!(table.offset_at(at), offset * 3600, "{instant}");
+        }
+        for tz in TZ_VARIANTS {
+            let transitions = ZoneTable::of(tz).transitions();
+            assert!(transitions.is_sorted_by(|a, b| a.after == b.before), "{tz}");
         }
     }
 }
