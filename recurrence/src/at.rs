@@ -40,6 +40,12 @@ impl At {
         let offset = offset
             .map(|o| parse_offset(o).ok_or_else(refused))
             .transpose()?;
+        // chrono takes short years, months and hours: four digits and two are what people mean.
+        let has_full_width = local.len() >= "2027-01-31T09:00".len()
+            && local.find(|c: char| !c.is_ascii_digit()) == Some(4);
+        if !has_full_width {
+            return Err(refused());
+        }
         let naive = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f")
             .or_else(|_| NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M"))
             .map_err(|_| refused())?;

@@ -28,7 +28,7 @@ pub enum Kind {
 
 /// The longest text that is read, in bytes. Nobody writes a longer one by hand; rules with lists of
 /// dates have a limit of their own.
-pub const MAX_TEXT: usize = 1_000;
+const MAX_TEXT: usize = 1_000;
 
 impl Schedule {
     /// Parses any notation: cron, a nickname or preset, an interval, a JSON rule, an RRULE, or

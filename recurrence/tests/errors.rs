@@ -58,6 +58,7 @@ const TEXTS: &[(&str, &str, Option<&str>)] = &[
     ("sometimes", r#"schedule "sometimes" is in no known notation"#, Some(NOTATIONS)),
     ("at", r#"schedule "at" is in no known notation"#, Some(NOTATIONS)),
     ("at noon", r#"time "at noon" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
+    ("at 27-01-31T09:00:00", r#"time "at 27-01-31T09:00:00" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
     ("at 2027-02-30T09:00:00", r#"time "at 2027-02-30T09:00:00" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
     ("at 2027-01-31T09:00:60", r#"time "at 2027-01-31T09:00:60" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
     ("at 2027-01-31T09:00:00+25", r#"time "at 2027-01-31T09:00:00+25" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),

@@ -102,11 +102,8 @@ impl ZoneTable {
     pub fn of(tz: Tz) -> &'static ZoneTable {
         static TABLES: [OnceLock<ZoneTable>; TZ_VARIANTS.len()] =
             [const { OnceLock::new() }; TZ_VARIANTS.len()];
-        static OTHER: ZoneTable = ZoneTable::UTC;
-        match TABLES.get(tz as usize) {
-            Some(cell) => cell.get_or_init(|| ZoneTable::probe(tz)),
-            None => &OTHER,
-        }
+        // `TZ_VARIANTS` lists each variant once, so every discriminant has its place.
+        TABLES[tz as usize].get_or_init(|| ZoneTable::probe(tz))
     }
 
     fn probe(tz: Tz) -> ZoneTable {
