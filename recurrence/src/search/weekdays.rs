@@ -155,3 +155,29 @@ impl CivilSet for MonthDaySteps {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Kind, Schedule};
+
+    #[test]
+    fn nothing_lies_before_the_anchor() {
+        let text = r#"{"every":1,"unit":"week","days_of_week":["mon","fri"]}"#;
+        let Kind::Rule(rule) = Schedule::parse(text).unwrap().kind().clone() else {
+            panic!("a rule");
+        };
+        // A Wednesday: the Monday of its week is too early.
+        let anchor = Civil::new(Date::new(2027, 1, 6).days(), 0);
+        let week = WeekSteps {
+            anchor,
+            step: 1,
+            days: rule.days_of_week().unwrap(),
+        };
+        let friday = Civil::new(Date::new(2027, 1, 8).days(), 0);
+        let long_before = Civil::new(Date::new(2026, 12, 1).days(), 0);
+        assert_eq!(week.at_or_after(long_before), Some(friday));
+        assert_eq!(week.at_or_before(Civil(friday.0 - 1)), None);
+        assert_eq!(week.count(long_before, friday, u64::MAX), 1);
+    }
+}
