@@ -38,7 +38,7 @@ BEGIN
                AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
-             ORDER BY p.available_at
+             ORDER BY p.priority DESC, p.available_at
              LIMIT claim."limit"
                FOR UPDATE SKIP LOCKED) AS chosen
      WHERE d.id = chosen.id

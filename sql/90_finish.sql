@@ -1,7 +1,4 @@
--- Rights, and word to the workers.
-
-REVOKE ALL ON ALL TABLES IN SCHEMA recur FROM PUBLIC;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA recur FROM PUBLIC;
+-- Word to the workers.
 
 CREATE FUNCTION recur._extension_created() RETURNS void
     LANGUAGE c

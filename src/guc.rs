@@ -12,6 +12,8 @@ static CHECK_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static DEFAULT_TIMEZONE: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"UTC"));
+static MIN_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static MAX_ACTIONS_PER_TENANT: GucSetting<i32> = GucSetting::<i32>::new(0);
 static NOTIFY_CHANNEL: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"recur"));
 static NOTIFY_EACH_MAX: GucSetting<i32> = GucSetting::<i32>::new(100);
@@ -78,6 +80,26 @@ pub fn define() {
         );
     }
     GucRegistry::define_int_guc(
+        c"recur.min_interval",
+        c"The shortest time that a schedule may have between two occurrences.",
+        c"Checked when an action is created or rescheduled, by its schedule alone.",
+        &MIN_INTERVAL,
+        1_000,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"recur.max_actions_per_tenant",
+        c"How many actions a tenant may have; 0 means any number.",
+        c"",
+        &MAX_ACTIONS_PER_TENANT,
+        0,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
         c"recur.notify_each_max",
         c"Up to so many dispatches of one batch are announced one by one, more as a count per provider.",
         c"",
@@ -113,6 +135,10 @@ pub fn batch_size() -> i64 {
 
 pub fn default_timezone() -> String {
     text(&DEFAULT_TIMEZONE, "UTC")
+}
+
+pub fn min_interval() -> Duration {
+    Duration::from_millis(MIN_INTERVAL.get().unsigned_abs().into())
 }
 
 pub fn notify_channel() -> String {

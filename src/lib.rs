@@ -34,24 +34,49 @@ extension_sql_file!(
     requires = ["schema"]
 );
 extension_sql_file!(
-    "../sql/20_tables.sql",
-    name = "tables",
+    "../sql/20_actions.sql",
+    name = "actions",
     requires = ["schedules"]
 );
 extension_sql_file!(
-    "../sql/30_definitions.sql",
+    "../sql/21_dispatches.sql",
+    name = "dispatches",
+    requires = ["actions"]
+);
+extension_sql_file!(
+    "../sql/22_events.sql",
+    name = "events",
+    requires = ["dispatches"]
+);
+extension_sql_file!(
+    "../sql/30_writing.sql",
+    name = "writing",
+    requires = ["events"]
+);
+extension_sql_file!(
+    "../sql/31_definitions.sql",
     name = "definitions",
-    requires = ["tables"]
+    requires = ["writing"]
+);
+extension_sql_file!(
+    "../sql/32_looking.sql",
+    name = "looking",
+    requires = ["definitions"]
 );
 extension_sql_file!(
     "../sql/40_dispatching.sql",
     name = "dispatching",
-    requires = ["definitions"]
+    requires = ["looking"]
 );
 extension_sql_file!(
     "../sql/50_consuming.sql",
     name = "consuming",
     requires = ["dispatching"]
+);
+extension_sql_file!(
+    "../sql/80_access.sql",
+    name = "access",
+    requires = ["consuming"]
 );
 extension_sql_file!("../sql/90_finish.sql", name = "finish", finalize);
 

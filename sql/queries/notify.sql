@@ -1,2 +1,2 @@
--- $1 text: channel; $2 text[]: payloads
-SELECT pg_notify($1, u.payload) FROM unnest($2) AS u (payload)
+-- $1 text[]: channels; $2 text[]: payloads
+SELECT pg_notify(u.channel, u.payload) FROM unnest($1, $2) AS u (channel, payload)

@@ -1,5 +1,7 @@
 //! Checks of single values, each with the one error text that create, update and a plain UPDATE all show.
 
+use super::schedule;
+use crate::guc;
 use crate::pg::error::{OrRaise, SqlError};
 use pgrx::JsonB;
 use pgrx::prelude::*;
@@ -60,6 +62,58 @@ fn check_labels(argument: &str, value: Option<JsonB>) -> bool {
         .with_hint(format!(
             "Give {argument} as a flat object such as '{{\"team\": \"billing\"}}'."
         ))
+        .raise();
+    }
+    true
+}
+
+/// `recur._check_choice(argument, value, choices)`.
+#[pg_extern(sql = false)]
+fn check_choice(argument: &str, value: Option<&str>, choices: Vec<String>) -> bool {
+    let known = value.is_some_and(|value| choices.iter().any(|choice| choice == value));
+    if !known {
+        SqlError::invalid_argument(
+            argument,
+            value.unwrap_or("NULL"),
+            &format!("must be {}", alternatives(&choices)),
+        )
+        .raise();
+    }
+    true
+}
+
+/// "a, b or c".
+fn alternatives(choices: &[String]) -> String {
+    match choices {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// `recur._check_number(argument, value, at_least)`.
+#[pg_extern(sql = false)]
+fn check_number(argument: &str, value: Option<i32>, at_least: i32) -> bool {
+    if value.is_none_or(|value| value < at_least) {
+        let shown = value.map_or("NULL".to_owned(), |value| value.to_string());
+        SqlError::invalid_argument(argument, &shown, &format!("must be at least {at_least}"))
+            .raise();
+    }
+    true
+}
+
+/// `recur._check_spacing(schedule)`: the answer depends on the schedule alone, never on when it is asked.
+#[pg_extern(sql = false)]
+fn check_spacing(schedule: &str) -> bool {
+    let least = guc::min_interval();
+    let gap = schedule::parse_schedule(schedule).or_raise().shortest_gap();
+    if let Some(gap) = gap.filter(|gap| *gap < least) {
+        SqlError::invalid_argument(
+            "schedule",
+            schedule,
+            &format!("it can recur after {gap:?}, and recur.min_interval is {least:?}"),
+        )
+        .with_hint("Choose a schedule with longer pauses.")
         .raise();
     }
     true

@@ -1,9 +1,9 @@
 //! `recur.tick`: what the worker does, callable from anywhere.
 
-use crate::dispatch::tick;
+use crate::dispatch::{id, tick};
 use crate::pg::error::OrRaise;
 use crate::pg::time;
-use pgrx::datum::TimestampWithTimeZone;
+use pgrx::datum::{TimestampWithTimeZone, Uuid};
 use pgrx::iter::TableIterator;
 use pgrx::{name, prelude::*};
 
@@ -33,4 +33,12 @@ fn tick(
         }
     }
     TableIterator::once((dispatched, 0, ended, failed))
+}
+
+/// `recur._dispatch_id(action_id, scheduled_at)`.
+#[pg_extern(sql = false)]
+fn dispatch_id(action_id: Uuid, scheduled_at: TimestampWithTimeZone) -> Uuid {
+    let occurrence = time::instant("scheduled_at", scheduled_at).or_raise();
+    let action = uuid::Uuid::from_bytes(*action_id.as_bytes());
+    Uuid::from_bytes(id::of_occurrence(action, occurrence).into_bytes())
 }

@@ -6,8 +6,8 @@ use crate::pg::time;
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
 use pgrx::iter::TableIterator;
-use pgrx::{name, prelude::*};
-use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, Zone};
+use pgrx::{check_for_interrupts, name, prelude::*};
+use recurrence::{Bounds, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, Zone};
 use std::sync::Arc;
 
 /// More rows than anybody reads, and still a bounded answer.
@@ -130,6 +130,69 @@ fn next_occurrence(
     Some(time::timestamptz(next.at))
 }
 
+/// A forecast covers a month at the most; a schedule of one run a second has so many in it.
+const MOST_FORECAST: usize = 31 * 86_400;
+
+/// `recur._occurrences_by_minute(…)`: occurrences in (from, until], counted by minute.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn occurrences_by_minute(
+    schedule: &str,
+    timezone: &str,
+    from: TimestampWithTimeZone,
+    until: TimestampWithTimeZone,
+    starts_at: Option<TimestampWithTimeZone>,
+    ends_at: Option<TimestampWithTimeZone>,
+    max_runs: Option<i32>,
+    on_dst_gap: &str,
+    on_dst_fold: &str,
+) -> TableIterator<'static, (name!(minute, TimestampWithTimeZone), name!(count, i64))> {
+    let until = time::instant("until", until).or_raise();
+    let question = Question {
+        schedule,
+        timezone,
+        from,
+        starts_at,
+        ends_at,
+        max_runs: None,
+        on_dst_gap,
+        on_dst_fold,
+    };
+    let Some((recurrence, from)) = question.compile().or_raise() else {
+        return TableIterator::new(Vec::new());
+    };
+    let runs_left = max_runs.map_or(MOST_FORECAST, |runs| runs.max(0) as usize);
+    let mut minutes: Vec<(i64, i64)> = Vec::new();
+    let occurrences = recurrence
+        .occurrences_after(from)
+        .take_while(|occurrence| occurrence.at <= until)
+        .take(runs_left.min(MOST_FORECAST));
+    for (number, occurrence) in occurrences.enumerate() {
+        if number % 1000 == 0 {
+            check_for_interrupts!();
+        }
+        let minute = occurrence.at.timestamp().div_euclid(60);
+        match minutes.last_mut() {
+            Some((last, count)) if *last == minute => *count += 1,
+            _ => minutes.push((minute, 1)),
+        }
+    }
+    let rows: Vec<_> = minutes
+        .into_iter()
+        .filter_map(|(minute, count)| {
+            let minute = DateTime::from_timestamp(minute * 60, 0)?;
+            Some((time::timestamptz(minute), count))
+        })
+        .collect();
+    TableIterator::new(rows)
+}
+
+/// `recur._counts_from_start(schedule)`.
+#[pg_extern(sql = false)]
+fn counts_from_start(schedule: &str) -> bool {
+    parse_schedule(schedule).or_raise().needs_start()
+}
+
 /// The arguments that preview and next_occurrence share, as SQL gave them.
 struct Question<'a> {
     schedule: &'a str,
@@ -155,7 +218,8 @@ impl Question<'_> {
             .starts_at
             .map(|at| time::instant("starts_at", at))
             .transpose()?;
-        if starts_at.is_none() && is_anchored(&schedule) {
+        // Counted from its start: asked without one, it starts where the question does.
+        if starts_at.is_none() && schedule.needs_start() {
             starts_at = Some(from);
         }
         let bounds = Bounds {
@@ -178,15 +242,7 @@ impl Question<'_> {
     }
 }
 
-/// Counted from its start: asked without one, it starts where the question does.
-fn is_anchored(schedule: &Schedule) -> bool {
-    matches!(
-        schedule.kind(),
-        Kind::Interval(_) | Kind::Rule(_) | Kind::RRule(_)
-    )
-}
-
-fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
+pub fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
     Schedule::parse(text).map_err(|error| {
         let problem = SqlError::invalid_argument("schedule", text, &error.to_string());
         match error.hint() {

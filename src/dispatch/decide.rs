@@ -45,6 +45,15 @@ impl EndReason {
             EndReason::NoNext => "no_next",
         }
     }
+
+    /// The event that tells of it.
+    pub fn event_kind(self) -> &'static str {
+        match self {
+            EndReason::Exhausted => "action.exhausted",
+            EndReason::Expired => "action.expired",
+            EndReason::NoNext => "action.no_next",
+        }
+    }
 }
 
 /// However many occurrences were missed, one dispatch, for the latest of them.

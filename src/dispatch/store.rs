@@ -29,6 +29,7 @@ pub struct StoredDefinition {
     pub max_runs: Option<i64>,
     pub on_dst_gap: String,
     pub on_dst_fold: String,
+    pub notify_channel: Option<String>,
 }
 
 /// A dispatch that was inserted, as far as a notification tells of it.
@@ -66,6 +67,7 @@ pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<Vec<StoredDefinition>> 
                 max_runs: row.get(6)?,
                 on_dst_gap: required(row.get(7)?)?,
                 on_dst_fold: required(row.get(8)?)?,
+                notify_channel: row.get(9)?,
             })
         })
     })
@@ -129,11 +131,11 @@ pub fn advance_timers(decisions: &[(Uuid, Decision)]) -> SpiResult<()> {
     ADVANCE_TIMERS.with(|query| query.execute(&arguments))
 }
 
-pub fn record_errors(errors: Vec<(Uuid, String)>, now: DateTime<Utc>) -> SpiResult<()> {
+pub fn record_errors(errors: &[(Uuid, String)], now: DateTime<Utc>) -> SpiResult<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    let (actions, messages): (Vec<_>, Vec<_>) = errors.into_iter().unzip();
+    let (actions, messages): (Vec<_>, Vec<_>) = errors.iter().cloned().unzip();
     let arguments = [
         uuids(actions).into(),
         messages.into(),
@@ -150,11 +152,39 @@ pub fn next_instant() -> SpiResult<Option<DateTime<Utc>>> {
     })
 }
 
-pub fn notify(channel: &str, payloads: Vec<String>) -> SpiResult<()> {
-    if payloads.is_empty() {
+/// (channel, payload), as arrays.
+#[derive(Default)]
+pub struct Notifications {
+    pub channels: Vec<String>,
+    pub payloads: Vec<String>,
+}
+
+pub fn notify(notifications: Notifications) -> SpiResult<()> {
+    if notifications.payloads.is_empty() {
         return Ok(());
     }
-    NOTIFY.with(|query| query.execute(&[channel.into(), payloads.into()]))
+    let arguments = [notifications.channels.into(), notifications.payloads.into()];
+    NOTIFY.with(|query| query.execute(&arguments))
+}
+
+/// (action, kind, detail), as arrays.
+#[derive(Default)]
+pub struct NewEvents {
+    pub actions: Vec<Uuid>,
+    pub kinds: Vec<&'static str>,
+    pub details: Vec<String>,
+}
+
+pub fn record_events(events: NewEvents) -> SpiResult<()> {
+    if events.actions.is_empty() {
+        return Ok(());
+    }
+    let arguments = [
+        uuids(events.actions).into(),
+        events.kinds.into(),
+        events.details.into(),
+    ];
+    RECORD_EVENTS.with(|query| query.execute(&arguments))
 }
 
 /// A query that is prepared on first use and kept for the life of the process.
@@ -183,7 +213,8 @@ queries! {
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID);
     NEXT_INSTANT = "next_instant.sql" ();
-    NOTIFY = "notify.sql" (TEXTOID, TEXTARRAYOID);
+    NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
+    RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
 }
 
 impl Query {

@@ -2,12 +2,14 @@
 
 use super::decide::{self, Decision, Due, Then};
 use super::id;
-use super::store::{self, Announced, LockedTimer, NewDispatches, StoredDefinition};
+use super::store::{
+    self, Announced, LockedTimer, NewDispatches, NewEvents, Notifications, StoredDefinition,
+};
 use crate::guc;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pgrx::spi::SpiResult;
 use recurrence::{Bounds, OnFold, OnGap, Recurrence, ScheduleCache, Zone};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
@@ -53,11 +55,9 @@ fn try_run_batch(now: DateTime<Utc>, batch_size: i64) -> SpiResult<Tick> {
         let announced = store::insert_dispatches(outcome.new_dispatches())?;
         tick.dispatched = announced.len();
         store::advance_timers(&outcome.decisions)?;
-        store::record_errors(outcome.errors, now)?;
-        store::notify(
-            &guc::notify_channel(),
-            notifications(&announced, guc::notify_each_max()),
-        )?;
+        store::record_errors(&outcome.errors, now)?;
+        store::record_events(outcome.events())?;
+        store::notify(notifications(&announced, &definitions))?;
     }
     if !more {
         tick.next_instant = store::next_instant()?;
@@ -76,6 +76,23 @@ impl Outcome {
     fn ended(&self) -> usize {
         let ended = |(_, decision): &&(Uuid, Decision)| matches!(decision.then, Then::End(_));
         self.decisions.iter().filter(ended).count()
+    }
+
+    fn events(&self) -> NewEvents {
+        let mut events = NewEvents::default();
+        for (action, decision) in &self.decisions {
+            if let Then::End(reason) = decision.then {
+                events.actions.push(*action);
+                events.kinds.push(reason.event_kind());
+                events.details.push(json!({}).to_string());
+            }
+        }
+        for (action, message) in &self.errors {
+            events.actions.push(*action);
+            events.kinds.push("action.error");
+            events.details.push(json!({ "error": message }).to_string());
+        }
+        events
     }
 
     fn new_dispatches(&self) -> NewDispatches {
@@ -155,32 +172,47 @@ fn recurrence_of(definition: &StoredDefinition) -> Result<Recurrence, String> {
     Recurrence::new(schedule, zone, bounds, on_gap, on_fold).map_err(|error| error.to_string())
 }
 
-/// One message a dispatch, or, of a batch larger than `each_max`, one a provider. Ids and routing only: a payload
-/// could be secret, or too long.
-fn notifications(announced: &[Announced], each_max: usize) -> Vec<String> {
-    if announced.len() > each_max {
-        let mut counts = BTreeMap::<&str, usize>::new();
-        for dispatch in announced {
-            *counts.entry(&dispatch.provider).or_default() += 1;
-        }
-        return counts
-            .into_iter()
-            .map(|(provider, count)| json!({ "provider": provider, "count": count }).to_string())
-            .collect();
-    }
-    announced
+/// One message a dispatch, or, of a batch larger than `recur.notify_each_max`, one a channel and provider. Ids and
+/// routing only: a payload could be secret, or too long.
+fn notifications(announced: &[Announced], definitions: &[StoredDefinition]) -> Notifications {
+    let default_channel = guc::notify_channel();
+    let channels: HashMap<Uuid, &str> = definitions
         .iter()
-        .map(|dispatch| {
-            json!({
-                "id": dispatch.id.to_string(),
-                "action_id": dispatch.action.to_string(),
-                "scheduled_at": dispatch.scheduled_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-                "namespace": dispatch.namespace,
-                "tenant": dispatch.tenant,
-                "provider": dispatch.provider,
-                "action_type": dispatch.action_type,
-            })
-            .to_string()
-        })
-        .collect()
+        .filter_map(|definition| Some((definition.action, definition.notify_channel.as_deref()?)))
+        .collect();
+    let channel_of = |dispatch: &Announced| {
+        *channels
+            .get(&dispatch.action)
+            .unwrap_or(&default_channel.as_str())
+    };
+    let mut notifications = Notifications::default();
+    let mut add = |channel: &str, payload: Value| {
+        notifications.channels.push(channel.to_owned());
+        notifications.payloads.push(payload.to_string());
+    };
+    if announced.len() > guc::notify_each_max() {
+        let mut counts = BTreeMap::<(&str, &str), usize>::new();
+        for dispatch in announced {
+            *counts
+                .entry((channel_of(dispatch), &dispatch.provider))
+                .or_default() += 1;
+        }
+        for ((channel, provider), count) in counts {
+            add(channel, json!({ "provider": provider, "count": count }));
+        }
+        return notifications;
+    }
+    for dispatch in announced {
+        let payload = json!({
+            "id": dispatch.id.to_string(),
+            "action_id": dispatch.action.to_string(),
+            "scheduled_at": dispatch.scheduled_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+            "namespace": dispatch.namespace,
+            "tenant": dispatch.tenant,
+            "provider": dispatch.provider,
+            "action_type": dispatch.action_type,
+        });
+        add(channel_of(dispatch), payload);
+    }
+    notifications
 }

@@ -205,7 +205,8 @@ impl Cluster {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    fn try_connect(&self, database: &str) -> Option<Session> {
+    /// None while the server does not take connections.
+    pub fn try_connect(&self, database: &str) -> Option<Session> {
         Session::connect(self.folder.path(), PORT, database).ok()
     }
 

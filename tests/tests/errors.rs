@@ -49,7 +49,7 @@ fn bad_input_is_refused_by_name_value_and_expectation() {
         ),
         (
             "max_runs => 0",
-            "invalid max_runs \"0\": must be greater than 0",
+            "invalid max_runs \"0\": must be at least 1",
         ),
         (
             "on_dst_gap => 'maybe'",
@@ -61,7 +61,7 @@ fn bad_input_is_refused_by_name_value_and_expectation() {
         ),
         (
             "ends_at => '2001-01-01Z'",
-            "invalid ends_at \"2001-01-01 00:00:00+00\": must lie in the future and not before starts_at",
+            "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is ",
         ),
         (
             "schedule => '0 0 30 2 *'",
@@ -102,7 +102,7 @@ fn states_and_unknown_ids_have_their_own_errors() {
         (
             "23505".into(),
             "action \"a\" already exists in namespace \"default\", tenant \"default\"".into(),
-            "Choose another name, namespace or tenant.".into(),
+            "on_existing => 'upsert' changes it, 'add_another' puts another one beside it.".into(),
         )
     );
     let id: uuid::Uuid = session.value("SELECT id FROM recur.recurring_actions", &[]);

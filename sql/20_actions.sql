@@ -1,0 +1,231 @@
+-- What is stored of an action.
+--
+-- An action is three rows: recur.definitions holds what people wrote, recur.timers what every run changes, and
+-- recur.progress what consumers change. Each party rewrites only its own row, which keeps a run cheap and the
+-- parties out of each other's way. Users see the three as one, recur.recurring_actions, and write only there:
+-- what happens then is in 30_writing.sql.
+
+CREATE TABLE recur.definitions (
+    id             uuid           NOT NULL DEFAULT gen_random_uuid(),
+    name           text           NOT NULL,
+    namespace      text           NOT NULL DEFAULT 'default',
+    tenant         text           NOT NULL DEFAULT 'default',
+    subject        text,
+    duplicate      boolean        NOT NULL DEFAULT false,
+    owner          name           NOT NULL DEFAULT current_user,
+    description    text,
+    labels         jsonb          NOT NULL DEFAULT '{}',
+    schedule       recur.schedule NOT NULL,
+    timezone       recur.timezone NOT NULL DEFAULT recur._canonical_timezone(NULL),
+    starts_at      timestamptz    NOT NULL DEFAULT clock_timestamp(),
+    ends_at        timestamptz,
+    max_runs       int,
+    on_dst_gap     text           NOT NULL DEFAULT 'roll_forward',
+    on_dst_fold    text           NOT NULL DEFAULT 'first',
+    provider       text           NOT NULL,
+    action_type    text           NOT NULL,
+    payload        jsonb          NOT NULL DEFAULT '{}',
+    metadata       jsonb          NOT NULL DEFAULT '{}',
+    dedup_key      text,
+    misfire        text           NOT NULL DEFAULT 'once',
+    misfire_grace  interval,
+    catchup_limit  int            NOT NULL DEFAULT 100,
+    overlap        text           NOT NULL DEFAULT 'allow',
+    jitter         interval       NOT NULL DEFAULT '0',
+    horizon        interval,
+    horizon_count  int,
+    max_attempts   int            NOT NULL DEFAULT 3,
+    retry_backoff  jsonb          NOT NULL DEFAULT '{"base": "30 seconds", "factor": 2, "cap": "1 hour"}',
+    lease          interval       NOT NULL DEFAULT '5 minutes',
+    priority       int            NOT NULL DEFAULT 0,
+    lock_group     text,
+    notify_channel text,
+    primary_agent  text,
+    fallback_agent text,
+    contact        text,
+    mute           boolean        NOT NULL DEFAULT false,
+    mute_interval  interval,
+    created_at     timestamptz    NOT NULL DEFAULT now(),
+    updated_at     timestamptz    NOT NULL DEFAULT now(),
+    CONSTRAINT definitions_pkey PRIMARY KEY (id),
+    CONSTRAINT definitions_max_runs_positive CHECK (max_runs > 0),
+    CONSTRAINT definitions_ends_after_start CHECK (ends_at >= starts_at),
+    CONSTRAINT definitions_on_dst_gap_known CHECK (on_dst_gap IN ('roll_forward', 'skip')),
+    CONSTRAINT definitions_on_dst_fold_known CHECK (on_dst_fold IN ('first', 'second', 'both')),
+    CONSTRAINT definitions_misfire_known CHECK (misfire IN ('once', 'skip', 'all')),
+    CONSTRAINT definitions_overlap_known CHECK (overlap IN ('allow', 'skip', 'queue_one', 'cancel_previous')),
+    CONSTRAINT definitions_catchup_limit_positive CHECK (catchup_limit > 0),
+    CONSTRAINT definitions_horizon_count_positive CHECK (horizon_count > 0),
+    CONSTRAINT definitions_max_attempts_positive CHECK (max_attempts > 0)
+);
+-- One action of a name, but for those that were added on purpose beside it.
+CREATE UNIQUE INDEX definitions_identity ON recur.definitions (namespace, tenant, name, subject)
+    NULLS NOT DISTINCT WHERE NOT duplicate;
+-- One for each way in which recur.list is asked.
+CREATE INDEX definitions_listed ON recur.definitions (namespace, tenant, name, id);
+CREATE INDEX definitions_by_tenant ON recur.definitions (tenant, namespace, name, id);
+CREATE INDEX definitions_by_subject ON recur.definitions (subject) WHERE subject IS NOT NULL;
+CREATE INDEX definitions_by_owner ON recur.definitions (owner);
+CREATE INDEX definitions_by_label ON recur.definitions USING gin (labels jsonb_path_ops);
+CREATE INDEX definitions_by_word ON recur.definitions
+    USING gin (to_tsvector('simple', name || ' ' || coalesce(description, '')));
+
+COMMENT ON TABLE recur.definitions IS 'What people wrote of each action; read and write recur.recurring_actions instead';
+COMMENT ON COLUMN recur.definitions.id IS 'Identifies the action for life';
+COMMENT ON COLUMN recur.definitions.name IS 'With namespace, tenant and subject, the action''s identity';
+COMMENT ON COLUMN recur.definitions.namespace IS 'A part of the application';
+COMMENT ON COLUMN recur.definitions.tenant IS 'A customer of the application';
+COMMENT ON COLUMN recur.definitions.subject IS 'What the action is about, such as an invoice; may be NULL';
+COMMENT ON COLUMN recur.definitions.duplicate IS 'Was added beside another action of the same identity';
+COMMENT ON COLUMN recur.definitions.owner IS 'The role that created the action; its members see and change it';
+COMMENT ON COLUMN recur.definitions.description IS 'For people';
+COMMENT ON COLUMN recur.definitions.labels IS 'Strings to find actions by: a flat JSON object';
+COMMENT ON COLUMN recur.definitions.schedule IS 'When it recurs, in canonical form; recur.describe says it in words';
+COMMENT ON COLUMN recur.definitions.timezone IS 'The time zone that the schedule is read in';
+COMMENT ON COLUMN recur.definitions.starts_at IS 'Nothing fires before it; intervals and rules are counted from it';
+COMMENT ON COLUMN recur.definitions.ends_at IS 'Nothing that is scheduled later fires';
+COMMENT ON COLUMN recur.definitions.max_runs IS 'The action ends after so many runs';
+COMMENT ON COLUMN recur.definitions.on_dst_gap IS 'A local time that does not exist: roll_forward or skip';
+COMMENT ON COLUMN recur.definitions.on_dst_fold IS 'A local time that exists twice: first, second or both';
+COMMENT ON COLUMN recur.definitions.provider IS 'Who performs it: consumers choose their dispatches by it';
+COMMENT ON COLUMN recur.definitions.action_type IS 'What is to be done';
+COMMENT ON COLUMN recur.definitions.payload IS 'The arguments: a JSON object, copied into each dispatch';
+COMMENT ON COLUMN recur.definitions.metadata IS 'More strings for the consumer: a flat JSON object, copied into each dispatch';
+COMMENT ON COLUMN recur.definitions.dedup_key IS 'A key for each dispatch; {{recurring_id}} and {{execution_time}} are replaced';
+COMMENT ON COLUMN recur.definitions.misfire IS 'Occurrences that were missed: once (the latest of them), skip, or all';
+COMMENT ON COLUMN recur.definitions.misfire_grace IS 'An occurrence older than this is not made up for';
+COMMENT ON COLUMN recur.definitions.catchup_limit IS 'With misfire all: so many at once at the most';
+COMMENT ON COLUMN recur.definitions.overlap IS 'While an earlier dispatch is unfinished: allow, skip, queue_one or cancel_previous';
+COMMENT ON COLUMN recur.definitions.jitter IS 'Dispatches become available up to so much later, each by its own fixed fraction';
+COMMENT ON COLUMN recur.definitions.horizon IS 'Dispatches are created so far ahead';
+COMMENT ON COLUMN recur.definitions.horizon_count IS 'And so many ahead at the most';
+COMMENT ON COLUMN recur.definitions.max_attempts IS 'How often a dispatch may be claimed before it has failed';
+COMMENT ON COLUMN recur.definitions.retry_backoff IS 'The pause before a retry: base, factor per attempt, and cap';
+COMMENT ON COLUMN recur.definitions.lease IS 'How long a consumer may work on a dispatch before it must report or extend';
+COMMENT ON COLUMN recur.definitions.priority IS 'Dispatches of a higher priority are claimed first';
+COMMENT ON COLUMN recur.definitions.lock_group IS 'At most one dispatch of a group runs at a time';
+COMMENT ON COLUMN recur.definitions.notify_channel IS 'Where its dispatches are announced, instead of recur.notify_channel';
+COMMENT ON COLUMN recur.definitions.primary_agent IS 'Who should take it, for consumers that distribute work themselves';
+COMMENT ON COLUMN recur.definitions.fallback_agent IS 'Who takes it otherwise';
+COMMENT ON COLUMN recur.definitions.contact IS 'Who is told of problems';
+COMMENT ON COLUMN recur.definitions.mute IS 'Suppresses automated notifications; what people do is still announced';
+COMMENT ON COLUMN recur.definitions.mute_interval IS 'At most one automated notification in this time';
+COMMENT ON COLUMN recur.definitions.created_at IS 'When the action was created';
+COMMENT ON COLUMN recur.definitions.updated_at IS 'When anybody last changed it; runs do not count';
+
+CREATE TABLE recur.timers (
+    action_id        uuid    NOT NULL,
+    enabled          boolean NOT NULL DEFAULT true,
+    next_run_at      timestamptz,
+    last_run_at      timestamptz,
+    run_count        bigint  NOT NULL DEFAULT 0,
+    error_count      int     NOT NULL DEFAULT 0,
+    last_error_at    timestamptz,
+    last_error       text,
+    last_notified_at timestamptz,
+    paused_reason    text,
+    ended_reason     text,
+    CONSTRAINT timers_pkey PRIMARY KEY (action_id),
+    CONSTRAINT timers_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
+    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL)
+);
+CREATE INDEX timers_due ON recur.timers (next_run_at) WHERE next_run_at IS NOT NULL;
+CREATE INDEX timers_stopped ON recur.timers (action_id) WHERE NOT enabled;
+
+COMMENT ON TABLE recur.timers IS 'What every run changes of an action; read recur.recurring_actions instead';
+COMMENT ON COLUMN recur.timers.action_id IS 'The action';
+COMMENT ON COLUMN recur.timers.enabled IS 'Does it fire? Not while paused, nor after its end';
+COMMENT ON COLUMN recur.timers.next_run_at IS 'The earliest occurrence that has not been dispatched; NULL while not enabled';
+COMMENT ON COLUMN recur.timers.last_run_at IS 'The occurrence that was dispatched last';
+COMMENT ON COLUMN recur.timers.run_count IS 'How many occurrences have been dispatched';
+COMMENT ON COLUMN recur.timers.error_count IS 'How often in a row the action could not be evaluated';
+COMMENT ON COLUMN recur.timers.last_error_at IS 'When that happened last';
+COMMENT ON COLUMN recur.timers.last_error IS 'What the error was';
+COMMENT ON COLUMN recur.timers.last_notified_at IS 'When the contact was last told of a problem';
+COMMENT ON COLUMN recur.timers.paused_reason IS 'What recur.pause was told';
+COMMENT ON COLUMN recur.timers.ended_reason IS 'Why it ended: exhausted (max_runs), expired (ends_at), no_next (the schedule has no more)';
+
+CREATE FUNCTION recur._timers_changed() RETURNS trigger
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'timers_changed_wrapper';
+COMMENT ON FUNCTION recur._timers_changed IS 'Internal: wakes the dispatcher when the transaction commits';
+
+CREATE TRIGGER wake_dispatcher
+    AFTER INSERT OR DELETE OR UPDATE OF next_run_at ON recur.timers
+    FOR EACH STATEMENT EXECUTE FUNCTION recur._timers_changed();
+
+CREATE TABLE recur.progress (
+    action_id       uuid   NOT NULL,
+    completed_count bigint NOT NULL DEFAULT 0,
+    context         jsonb,
+    context_version int    NOT NULL DEFAULT 0,
+    CONSTRAINT progress_pkey PRIMARY KEY (action_id),
+    CONSTRAINT progress_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
+    CONSTRAINT progress_context_is_object CHECK (jsonb_typeof(context) = 'object')
+);
+COMMENT ON TABLE recur.progress IS 'What consumers change of an action; read recur.recurring_actions instead';
+COMMENT ON COLUMN recur.progress.action_id IS 'The action';
+COMMENT ON COLUMN recur.progress.completed_count IS 'How many of its dispatches have been completed';
+COMMENT ON COLUMN recur.progress.context IS 'What it carries from one run to the next: a JSON object';
+COMMENT ON COLUMN recur.progress.context_version IS 'Counts the changes of the context';
+
+CREATE VIEW recur.recurring_actions WITH (security_invoker = true) AS
+SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, d.owner, d.description, d.labels,
+       d.schedule, d.timezone, d.starts_at, d.ends_at, d.max_runs, d.on_dst_gap, d.on_dst_fold,
+       d.provider, d.action_type, d.payload, d.metadata, d.dedup_key,
+       p.context, p.context_version,
+       t.enabled, t.paused_reason, t.ended_reason,
+       d.misfire, d.misfire_grace, d.catchup_limit, d.overlap, d.jitter, d.horizon, d.horizon_count,
+       d.max_attempts, d.retry_backoff, d.lease, d.priority, d.lock_group, d.notify_channel,
+       d.primary_agent, d.fallback_agent, d.contact, d.mute, d.mute_interval,
+       t.next_run_at, t.last_run_at, t.run_count, p.completed_count,
+       t.error_count, t.last_error, t.last_error_at, t.last_notified_at,
+       d.created_at, d.updated_at
+  FROM recur.definitions AS d
+  JOIN recur.timers AS t ON t.action_id = d.id
+  JOIN recur.progress AS p ON p.action_id = d.id;
+COMMENT ON VIEW recur.recurring_actions IS
+    'All actions: what they do, when, and how they are doing. INSERT, UPDATE and DELETE do what create, update and delete do';
+
+-- What the columns mean is said where they are stored; \d+ of the view shall teach it as well.
+DO $$
+DECLARE
+    described record;
+BEGIN
+    FOR described IN
+        SELECT v.attname, col_description(c.attrelid, c.attnum) AS comment
+          FROM pg_attribute AS v
+          JOIN pg_attribute AS c ON c.attname = v.attname
+         WHERE v.attrelid = 'recur.recurring_actions'::regclass AND v.attnum > 0
+           AND c.attrelid = ANY (ARRAY['recur.definitions', 'recur.timers', 'recur.progress']::regclass[])
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN recur.recurring_actions.%I IS %L', described.attname, described.comment);
+    END LOOP;
+END
+$$;
+
+-- What INSERT leaves out. The columns that are missing here may be NULL, or have their default worked out.
+ALTER VIEW recur.recurring_actions
+    ALTER COLUMN namespace     SET DEFAULT 'default',
+    ALTER COLUMN tenant        SET DEFAULT 'default',
+    ALTER COLUMN duplicate     SET DEFAULT false,
+    ALTER COLUMN owner         SET DEFAULT current_user,
+    ALTER COLUMN labels        SET DEFAULT '{}',
+    ALTER COLUMN on_dst_gap    SET DEFAULT 'roll_forward',
+    ALTER COLUMN on_dst_fold   SET DEFAULT 'first',
+    ALTER COLUMN payload       SET DEFAULT '{}',
+    ALTER COLUMN metadata      SET DEFAULT '{}',
+    ALTER COLUMN misfire       SET DEFAULT 'once',
+    ALTER COLUMN catchup_limit SET DEFAULT 100,
+    ALTER COLUMN jitter        SET DEFAULT '0',
+    ALTER COLUMN max_attempts  SET DEFAULT 3,
+    ALTER COLUMN retry_backoff SET DEFAULT '{"base": "30 seconds", "factor": 2, "cap": "1 hour"}',
+    ALTER COLUMN lease         SET DEFAULT '5 minutes',
+    ALTER COLUMN priority      SET DEFAULT 0,
+    ALTER COLUMN mute          SET DEFAULT false;
+
+-- A dump carries the rows.
+SELECT pg_catalog.pg_extension_config_dump('recur.definitions', '');
+SELECT pg_catalog.pg_extension_config_dump('recur.timers', '');
+SELECT pg_catalog.pg_extension_config_dump('recur.progress', '');

@@ -1,0 +1,492 @@
+-- How an action is written: one door, whoever knocks.
+--
+-- recur.create, recur.update and their like, and a plain INSERT, UPDATE or DELETE, all write the view
+-- recur.recurring_actions. Its triggers run as the extension's owner, because nobody else may touch the tables behind
+-- it or record an event. They validate, work out what follows, store, and record what happened. Whom a role may write
+-- to is decided before them: row-level security shows it only its own rows.
+
+CREATE FUNCTION recur._check_name(argument text, value text) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'check_name_wrapper';
+COMMENT ON FUNCTION recur._check_name IS 'Internal: raises unless value is a text of 1 to 255 characters';
+
+CREATE FUNCTION recur._check_object(argument text, value jsonb) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'check_object_wrapper';
+COMMENT ON FUNCTION recur._check_object IS 'Internal: raises unless value is a JSON object';
+
+CREATE FUNCTION recur._check_labels(argument text, value jsonb) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'check_labels_wrapper';
+COMMENT ON FUNCTION recur._check_labels IS 'Internal: raises unless value is a JSON object of strings';
+
+CREATE FUNCTION recur._check_choice(argument text, value text, choices text[]) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'check_choice_wrapper';
+COMMENT ON FUNCTION recur._check_choice IS 'Internal: raises unless value is one of the choices';
+
+CREATE FUNCTION recur._check_number(argument text, value int, at_least int) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'check_number_wrapper';
+COMMENT ON FUNCTION recur._check_number IS 'Internal: raises unless value is at least that';
+
+CREATE FUNCTION recur._check_spacing(schedule text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'check_spacing_wrapper';
+COMMENT ON FUNCTION recur._check_spacing IS
+    'Internal: raises if two occurrences of the schedule can be closer together than recur.min_interval';
+
+CREATE FUNCTION recur._check_interval(argument text, value interval, may_be_zero boolean) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF value IS NULL OR value < interval '0' OR (value = interval '0' AND NOT may_be_zero) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid %s "%s": must be %s', argument, coalesce(value::text, 'NULL'),
+                             CASE WHEN may_be_zero THEN 'zero or longer' ELSE 'longer than nothing' END),
+            HINT = format('Give %s as an interval such as ''5 minutes''.', argument);
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION recur._check_interval IS 'Internal: raises unless value is an interval that can be waited for';
+
+CREATE FUNCTION recur._check_backoff(value jsonb) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    base   interval;
+    cap    interval;
+    factor numeric;
+    sound  boolean := false;
+BEGIN
+    PERFORM recur._check_object('retry_backoff', value);
+    IF value ?& ARRAY['base', 'factor', 'cap'] AND value - ARRAY['base', 'factor', 'cap'] = '{}' THEN
+        BEGIN
+            base := value ->> 'base';
+            cap := value ->> 'cap';
+            factor := value ->> 'factor';
+            sound := base > interval '0' AND cap >= base AND factor BETWEEN 1 AND 100;
+        EXCEPTION WHEN data_exception THEN
+            sound := false;
+        END;
+    END IF;
+    IF sound IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid retry_backoff "%s": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base', value),
+            HINT = 'For instance {"base": "30 seconds", "factor": 2, "cap": "1 hour"}.';
+    END IF;
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION recur._check_backoff IS 'Internal: raises unless value is a retry_backoff';
+
+CREATE FUNCTION recur._check_optional_name(argument text, value text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$ SELECT value IS NULL OR recur._check_name(argument, value) $$;
+COMMENT ON FUNCTION recur._check_optional_name IS 'Internal: the same for a value that may be NULL';
+
+-- Whatever writes a definition, a restore included, passes here. Only what is true of a row at any time is checked:
+-- last year's rows must come back as they were.
+CREATE FUNCTION recur._definition_written() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM recur._check_name('name', NEW.name);
+    PERFORM recur._check_name('namespace', NEW.namespace);
+    PERFORM recur._check_name('tenant', NEW.tenant);
+    PERFORM recur._check_name('provider', NEW.provider);
+    PERFORM recur._check_name('action_type', NEW.action_type);
+    PERFORM recur._check_optional_name('subject', NEW.subject);
+    PERFORM recur._check_optional_name('dedup_key', NEW.dedup_key);
+    PERFORM recur._check_optional_name('lock_group', NEW.lock_group);
+    PERFORM recur._check_optional_name('primary_agent', NEW.primary_agent);
+    PERFORM recur._check_optional_name('fallback_agent', NEW.fallback_agent);
+    PERFORM recur._check_optional_name('contact', NEW.contact);
+    PERFORM recur._check_object('payload', NEW.payload);
+    PERFORM recur._check_labels('metadata', NEW.metadata);
+    PERFORM recur._check_labels('labels', NEW.labels);
+    PERFORM recur._check_choice('on_dst_gap', NEW.on_dst_gap, '{roll_forward,skip}');
+    PERFORM recur._check_choice('on_dst_fold', NEW.on_dst_fold, '{first,second,both}');
+    PERFORM recur._check_choice('misfire', NEW.misfire, '{once,skip,all}');
+    PERFORM recur._check_choice('overlap', NEW.overlap, '{allow,skip,queue_one,cancel_previous}');
+    PERFORM recur._check_number('catchup_limit', NEW.catchup_limit, 1);
+    PERFORM recur._check_number('max_attempts', NEW.max_attempts, 1);
+    IF NEW.max_runs IS NOT NULL THEN
+        PERFORM recur._check_number('max_runs', NEW.max_runs, 1);
+    END IF;
+    IF NEW.horizon_count IS NOT NULL THEN
+        PERFORM recur._check_number('horizon_count', NEW.horizon_count, 1);
+    END IF;
+    PERFORM recur._check_interval('jitter', NEW.jitter, true);
+    PERFORM recur._check_interval('lease', NEW.lease, false);
+    IF NEW.misfire_grace IS NOT NULL THEN
+        PERFORM recur._check_interval('misfire_grace', NEW.misfire_grace, true);
+    END IF;
+    IF NEW.horizon IS NOT NULL THEN
+        PERFORM recur._check_interval('horizon', NEW.horizon, false);
+    END IF;
+    IF NEW.mute_interval IS NOT NULL THEN
+        PERFORM recur._check_interval('mute_interval', NEW.mute_interval, false);
+    END IF;
+    PERFORM recur._check_backoff(NEW.retry_backoff);
+    IF NEW.notify_channel = '' OR octet_length(NEW.notify_channel) > 63 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid notify_channel "%s": must have 1 to 63 bytes', NEW.notify_channel),
+            HINT = 'Leave it out to use recur.notify_channel.';
+    END IF;
+    IF NEW.ends_at < NEW.starts_at THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid ends_at "%s": must not lie before starts_at, which is %s', NEW.ends_at, NEW.starts_at),
+            HINT = 'Leave it out for no end.';
+    END IF;
+    NEW.schedule := recur._canonical_schedule(coalesce(NEW.schedule, ''));
+    NEW.timezone := recur._canonical_timezone(NEW.timezone);
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._definition_written IS 'Internal: validates a definition and brings it into canonical form';
+
+CREATE TRIGGER validate
+    BEFORE INSERT OR UPDATE ON recur.definitions
+    FOR EACH ROW EXECUTE FUNCTION recur._definition_written();
+
+-- The first occurrence after an instant, or an error: an action that will never fire is a mistake.
+CREATE FUNCTION recur._first_run(definition recur.definitions, after timestamptz, at timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    first_run timestamptz;
+BEGIN
+    IF definition.ends_at <= at THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid ends_at "%s": must lie in the future', definition.ends_at),
+            HINT = 'Leave it out for no end.';
+    END IF;
+    PERFORM recur._check_spacing(definition.schedule);
+    first_run := recur.next_occurrence(definition.schedule, definition.timezone, after, definition.starts_at,
+                                       definition.ends_at, NULL, definition.on_dst_gap, definition.on_dst_fold);
+    IF first_run IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid schedule "%s": it has no occurrence within starts_at and ends_at', definition.schedule),
+            HINT = 'recur.preview shows the occurrences of a schedule.';
+    END IF;
+    RETURN first_run;
+END
+$$;
+COMMENT ON FUNCTION recur._first_run IS 'Internal: when an action fires first after an instant; raises if it never does';
+
+-- Two sessions that fill the last place of a tenant at the same time must not both succeed: one waits for the other.
+CREATE FUNCTION recur._check_quota(tenant text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    quota bigint := current_setting('recur.max_actions_per_tenant')::bigint;
+    present bigint;
+BEGIN
+    IF quota = 0 THEN
+        RETURN;
+    END IF;
+    PERFORM pg_advisory_xact_lock('recur.definitions'::regclass::oid::int, hashtext(_check_quota.tenant));
+    SELECT count(*) INTO present FROM recur.definitions AS d WHERE d.tenant = _check_quota.tenant;
+    IF present >= quota THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = format('tenant "%s" has all of the %s actions that it may have', _check_quota.tenant, quota),
+            HINT = 'Delete an action, or raise recur.max_actions_per_tenant.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION recur._check_quota IS 'Internal: raises if a tenant may not have another action';
+
+-- Does a role belong to an owner? An owner that is no more has no members.
+CREATE FUNCTION recur._belongs_to(role name, owner name) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (SELECT FROM pg_roles AS r
+                    WHERE r.rolname = _belongs_to.owner AND pg_has_role(_belongs_to.role, r.oid, 'MEMBER'))
+$$;
+COMMENT ON FUNCTION recur._belongs_to IS 'Internal: is this role a member of that one?';
+
+CREATE FUNCTION recur._insert_action() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    SET intervalstyle = postgres
+AS $$
+DECLARE
+    at         timestamptz := clock_timestamp();
+    definition recur.definitions;
+    first_run  timestamptz;
+BEGIN
+    IF num_nonnulls(NEW.id, NEW.context_version, NEW.ended_reason, NEW.next_run_at, NEW.last_run_at, NEW.run_count,
+                    NEW.completed_count, NEW.error_count, NEW.last_error, NEW.last_error_at, NEW.last_notified_at,
+                    NEW.created_at, NEW.updated_at) > 0 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'an action''s id, counters and times can not be given: they are worked out';
+    END IF;
+    IF NOT recur._belongs_to(session_user, NEW.owner) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('invalid owner "%s": %s is not a member of this role', NEW.owner, session_user);
+    END IF;
+    IF NEW.context IS NOT NULL THEN
+        PERFORM recur._check_object('context', NEW.context);
+    END IF;
+    NEW.enabled := coalesce(NEW.enabled, true);
+    -- Runs of an action with a context build on each other.
+    NEW.overlap := coalesce(NEW.overlap, CASE WHEN NEW.context IS NULL THEN 'allow' ELSE 'skip' END);
+    NEW.starts_at := coalesce(NEW.starts_at, at);
+    NEW.timezone := recur._canonical_timezone(NEW.timezone);
+
+    definition := jsonb_populate_record(NULL::recur.definitions, to_jsonb(NEW));
+    definition.id := gen_random_uuid();
+    definition.duplicate := false;
+    definition.created_at := now();
+    definition.updated_at := at;
+    INSERT INTO recur.definitions SELECT definition.* ON CONFLICT DO NOTHING RETURNING * INTO definition;
+    IF NOT FOUND THEN
+        IF NEW.duplicate IS NOT TRUE THEN
+            RAISE unique_violation USING
+                MESSAGE = format('action "%s" already exists in namespace "%s", tenant "%s"%s', NEW.name, NEW.namespace,
+                                 NEW.tenant, ', subject "' || NEW.subject || '"'),
+                HINT = 'on_existing => ''upsert'' changes it, ''add_another'' puts another one beside it.';
+        END IF;
+        definition := jsonb_populate_record(NULL::recur.definitions, to_jsonb(NEW));
+        definition.id := gen_random_uuid();
+        definition.created_at := now();
+        definition.updated_at := at;
+        INSERT INTO recur.definitions SELECT definition.* RETURNING * INTO definition;
+    END IF;
+    PERFORM recur._check_quota(definition.tenant);
+    -- An occurrence exactly at starts_at counts.
+    first_run := recur._first_run(definition, greatest(definition.starts_at, at) - interval '1 microsecond', at);
+    INSERT INTO recur.timers (action_id, enabled, next_run_at, paused_reason)
+    VALUES (definition.id, NEW.enabled, CASE WHEN NEW.enabled THEN first_run END,
+            CASE WHEN NOT NEW.enabled THEN NEW.paused_reason END);
+    INSERT INTO recur.progress (action_id, context, context_version)
+    VALUES (definition.id, NEW.context, (NEW.context IS NOT NULL)::int);
+    PERFORM recur._record_event('action.created', definition.id, definition.owner,
+        jsonb_build_object('name', definition.name, 'schedule', definition.schedule, 'timezone', definition.timezone));
+    SELECT a.* INTO NEW FROM recur.recurring_actions AS a WHERE a.id = definition.id;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._insert_action IS 'Internal: what an INSERT into recur.recurring_actions does';
+
+CREATE FUNCTION recur._update_action() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    SET intervalstyle = postgres
+AS $$
+DECLARE
+    at          timestamptz := clock_timestamp();
+    changes     jsonb;
+    refused     text;
+    before      recur.definitions;
+    definition  recur.definitions;
+    timer       recur.timers;
+    progress    recur.progress;
+    rescheduled boolean;
+    was         jsonb;
+    is_now      jsonb;
+BEGIN
+    SELECT jsonb_object_agg(key, n.value) INTO changes
+      FROM jsonb_each(to_jsonb(NEW)) AS n JOIN jsonb_each(to_jsonb(OLD)) AS o USING (key)
+     WHERE n.value IS DISTINCT FROM o.value;
+    IF changes IS NULL THEN
+        RETURN NEW;
+    END IF;
+    SELECT key INTO refused FROM jsonb_object_keys(changes) AS key WHERE key <> ALL (recur._writable_columns()) LIMIT 1;
+    IF FOUND THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid change "%s": this column is maintained by pg_recur', refused),
+            HINT = format('What can be changed: %s.', array_to_string(recur._writable_columns(), ', '));
+    END IF;
+    SELECT attname INTO refused FROM pg_attribute
+     WHERE attrelid = 'recur.definitions'::regclass AND attnotnull AND changes -> attname::text = 'null' LIMIT 1;
+    IF FOUND OR changes -> 'enabled' = 'null' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid %s "NULL": must have a value', coalesce(refused, 'enabled'));
+    END IF;
+
+    -- The timer is what the dispatcher locks: from here on neither changes under the other. What is read after it is
+    -- what somebody else may have committed in the meantime, and his changes stay.
+    SELECT t.* INTO timer FROM recur.timers AS t WHERE t.action_id = OLD.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT d.* INTO before FROM recur.definitions AS d WHERE d.id = OLD.id;
+    SELECT p.* INTO progress FROM recur.progress AS p WHERE p.action_id = OLD.id FOR UPDATE;
+    SELECT to_jsonb(a) INTO was FROM recur.recurring_actions AS a WHERE a.id = OLD.id;
+
+    definition := jsonb_populate_record(before, changes);
+    definition.updated_at := at;
+    BEGIN
+        UPDATE recur.definitions AS d
+           SET (name, namespace, tenant, subject, description, labels, schedule, timezone, starts_at, ends_at, max_runs,
+                on_dst_gap, on_dst_fold, provider, action_type, payload, metadata, dedup_key, misfire, misfire_grace,
+                catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts, retry_backoff, lease, priority,
+                lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval, updated_at)
+             = (definition.name, definition.namespace, definition.tenant, definition.subject, definition.description,
+                definition.labels, definition.schedule, definition.timezone, definition.starts_at, definition.ends_at,
+                definition.max_runs, definition.on_dst_gap, definition.on_dst_fold, definition.provider,
+                definition.action_type, definition.payload, definition.metadata, definition.dedup_key,
+                definition.misfire, definition.misfire_grace, definition.catchup_limit, definition.overlap,
+                definition.jitter, definition.horizon, definition.horizon_count, definition.max_attempts,
+                definition.retry_backoff, definition.lease, definition.priority, definition.lock_group,
+                definition.notify_channel, definition.primary_agent, definition.fallback_agent, definition.contact,
+                definition.mute, definition.mute_interval, definition.updated_at)
+         WHERE d.id = OLD.id
+        RETURNING d.* INTO definition;
+    EXCEPTION WHEN unique_violation THEN
+        RAISE unique_violation USING
+            MESSAGE = format('action "%s" already exists in namespace "%s", tenant "%s"%s', definition.name,
+                             definition.namespace, definition.tenant, ', subject "' || definition.subject || '"');
+    END;
+    IF definition.tenant <> before.tenant THEN
+        PERFORM recur._check_quota(definition.tenant);
+    END IF;
+    IF changes ? 'context' THEN
+        IF changes -> 'context' <> 'null' THEN
+            PERFORM recur._check_object('context', changes -> 'context');
+        END IF;
+        UPDATE recur.progress AS p
+           SET context = nullif(changes -> 'context', 'null'), context_version = p.context_version + 1
+         WHERE p.action_id = OLD.id;
+    END IF;
+
+    rescheduled := (before.schedule, before.timezone, before.starts_at, before.ends_at, before.max_runs,
+                    before.on_dst_gap, before.on_dst_fold)
+        IS DISTINCT FROM (definition.schedule, definition.timezone, definition.starts_at, definition.ends_at,
+                          definition.max_runs, definition.on_dst_gap, definition.on_dst_fold);
+    IF rescheduled THEN
+        IF definition.max_runs <= timer.run_count THEN
+            RAISE invalid_parameter_value USING
+                MESSAGE = format('invalid max_runs "%s": the action has had %s runs already', definition.max_runs, timer.run_count);
+        END IF;
+        -- A paused action is checked as well: it shall be able to go on.
+        timer.next_run_at := recur._first_run(definition, greatest(definition.starts_at - interval '1 microsecond', at), at);
+    END IF;
+    IF changes -> 'enabled' = 'false' THEN
+        timer.enabled := false;
+        timer.paused_reason := NEW.paused_reason;
+    ELSIF changes -> 'enabled' = 'true' THEN
+        timer.next_run_at := recur._resumed_run(definition, timer, at);
+        timer.enabled := true;
+        timer.paused_reason := NULL;
+        timer.ended_reason := NULL;
+    ELSIF changes ? 'paused_reason' THEN
+        timer.paused_reason := CASE WHEN NOT timer.enabled THEN NEW.paused_reason END;
+    END IF;
+    IF rescheduled OR changes ?| ARRAY['enabled', 'paused_reason'] THEN
+        UPDATE recur.timers AS t
+           SET enabled = timer.enabled, paused_reason = timer.paused_reason, ended_reason = timer.ended_reason,
+               next_run_at = CASE WHEN timer.enabled THEN timer.next_run_at END
+         WHERE t.action_id = OLD.id;
+    END IF;
+
+    SELECT a.* INTO NEW FROM recur.recurring_actions AS a WHERE a.id = OLD.id;
+    is_now := to_jsonb(NEW);
+    IF changes ? 'enabled' THEN
+        PERFORM recur._record_event(
+            CASE WHEN NEW.enabled THEN 'action.resumed' ELSE 'action.paused' END, NEW.id, NEW.owner,
+            jsonb_strip_nulls(jsonb_build_object('reason', NEW.paused_reason, 'next_run_at', NEW.next_run_at)));
+    END IF;
+    changes := changes - ARRAY['enabled', 'paused_reason'];
+    IF changes <> '{}' THEN
+        PERFORM recur._record_event('action.updated', NEW.id, NEW.owner, (
+            SELECT jsonb_build_object('old', jsonb_object_agg(key, was -> key), 'new', jsonb_object_agg(key, is_now -> key))
+              FROM jsonb_object_keys(changes) AS key));
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._update_action IS 'Internal: what an UPDATE of recur.recurring_actions does';
+
+CREATE FUNCTION recur._writable_columns() RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT '{name,namespace,tenant,subject,description,labels,schedule,timezone,starts_at,ends_at,max_runs,on_dst_gap,'
+           'on_dst_fold,provider,action_type,payload,metadata,dedup_key,context,enabled,paused_reason,misfire,misfire_grace,'
+           'catchup_limit,overlap,jitter,horizon,horizon_count,max_attempts,retry_backoff,lease,priority,lock_group,'
+           'notify_channel,primary_agent,fallback_agent,contact,mute,mute_interval}'::text[]
+$$;
+COMMENT ON FUNCTION recur._writable_columns IS 'Internal: what people may change of an action';
+
+-- When a paused action fires next. What was due while it was paused is not made up for.
+CREATE FUNCTION recur._resumed_run(definition recur.definitions, timer recur.timers, at timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    next_run timestamptz;
+BEGIN
+    IF timer.run_count >= definition.max_runs THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('action "%s" has had all of its %s runs', definition.name, definition.max_runs),
+            HINT = 'Raise max_runs first.';
+    END IF;
+    next_run := recur.next_occurrence(definition.schedule, definition.timezone, at, definition.starts_at,
+                                      definition.ends_at, NULL, definition.on_dst_gap, definition.on_dst_fold);
+    IF next_run IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('action "%s" has no occurrence left', definition.name),
+            DETAIL = format('Its schedule is "%s" and its ends_at is %s.', definition.schedule,
+                            coalesce(definition.ends_at::text, 'not set')),
+            HINT = 'Change the schedule or ends_at first.';
+    END IF;
+    RETURN next_run;
+END
+$$;
+COMMENT ON FUNCTION recur._resumed_run IS 'Internal: when an action fires that is resumed; raises if it can not be';
+
+CREATE FUNCTION recur._delete_action() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    definition recur.definitions;
+    cancelled  bigint;
+BEGIN
+    PERFORM FROM recur.timers AS t WHERE t.action_id = OLD.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE recur.dispatches AS x
+       SET status = 'cancelled', finished_at = clock_timestamp(), error = 'the action was deleted'
+     WHERE x.action_id = OLD.id AND x.status = 'pending';
+    GET DIAGNOSTICS cancelled = ROW_COUNT;
+    DELETE FROM recur.definitions AS d WHERE d.id = OLD.id RETURNING d.* INTO definition;
+    -- Of those that stood beside it the oldest takes its place: the identity stays taken.
+    IF NOT definition.duplicate THEN
+        UPDATE recur.definitions AS d SET duplicate = false
+         WHERE d.id = (SELECT x.id FROM recur.definitions AS x
+                        WHERE x.namespace = definition.namespace AND x.tenant = definition.tenant
+                          AND x.name = definition.name AND x.subject IS NOT DISTINCT FROM definition.subject
+                        ORDER BY x.created_at, x.id LIMIT 1);
+    END IF;
+    PERFORM recur._record_event('action.deleted', OLD.id, OLD.owner,
+        jsonb_build_object('name', definition.name, 'cancelled_dispatches', cancelled));
+    RETURN OLD;
+END
+$$;
+COMMENT ON FUNCTION recur._delete_action IS 'Internal: what a DELETE from recur.recurring_actions does';
+
+CREATE TRIGGER insert_action INSTEAD OF INSERT ON recur.recurring_actions
+    FOR EACH ROW EXECUTE FUNCTION recur._insert_action();
+CREATE TRIGGER update_action INSTEAD OF UPDATE ON recur.recurring_actions
+    FOR EACH ROW EXECUTE FUNCTION recur._update_action();
+CREATE TRIGGER delete_action INSTEAD OF DELETE ON recur.recurring_actions
+    FOR EACH ROW EXECUTE FUNCTION recur._delete_action();
