@@ -374,3 +374,35 @@ fn shortest_gaps() {
         assert_eq!(gap, seconds.map(Duration::from_secs), "{text}");
     }
 }
+
+#[test]
+fn filters_look_at_the_date_and_time_of_the_run_itself() {
+    // In Nuuk, 23:30 on Saturday 30 March 2024 does not exist: it runs on Sunday at 00:00.
+    let start = from("2024-03-24T01:30:00Z");
+    let run = |days: &str| {
+        let text = format!(r#"{{"every":1,"unit":"day","days_of_week":["{days}"]}}"#);
+        let recurrence = build(
+            &text,
+            "America/Nuuk",
+            start,
+            OnGap::RollForward,
+            OnFold::First,
+        );
+        times(&recurrence, "2024-03-29T00:00:00Z", 2)
+    };
+    assert_eq!(run("sat"), ["2024-04-07T00:30:00Z", "2024-04-14T00:30:00Z"]);
+    assert_eq!(run("sun"), ["2024-03-31T01:00:00Z", "2024-04-01T00:30:00Z"]);
+
+    // 02:30 in New York, moved to 03:00 on 9 March 2025, is outside the window on that day.
+    let recurrence = build(
+        r#"{"every":1,"unit":"day","between_hours":[2,3]}"#,
+        "America/New_York",
+        from("2025-03-01T07:30:00Z"),
+        OnGap::RollForward,
+        OnFold::First,
+    );
+    assert_eq!(
+        times(&recurrence, "2025-03-08T00:00:00Z", 2),
+        ["2025-03-08T07:30:00Z", "2025-03-10T06:30:00Z"]
+    );
+}
