@@ -14,6 +14,11 @@ need clang clang
 need pkg-config pkg-config
 # cargo-pgrx runs the in-server tests through sudo when root starts them.
 [ "$(id -u)" != 0 ] || need sudo sudo
+# Debian's server without its headers: the package that has them belongs to the same version.
+case ${PG_CONFIG:-} in
+  /usr/lib/postgresql/*)
+    [ -e "$("$PG_CONFIG" --includedir-server 2>/dev/null)/postgres.h" ] || wanted="$wanted postgresql-server-dev-$PG_MAJOR" ;;
+esac
 ls /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1 || wanted="$wanted libclang-dev"
 if [ -z "${PG_CONFIG:-}" ] || [ -n "$wanted" ]; then
   command -v apt-get >/dev/null ||

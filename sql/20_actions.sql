@@ -45,6 +45,7 @@ CREATE TABLE recur.definitions (
     contact        text,
     mute           boolean        NOT NULL DEFAULT false,
     mute_interval  interval,
+    keep_history   text           NOT NULL DEFAULT 'all',
     created_at     timestamptz    NOT NULL DEFAULT now(),
     updated_at     timestamptz    NOT NULL DEFAULT now(),
     CONSTRAINT definitions_pkey PRIMARY KEY (id),
@@ -54,6 +55,7 @@ CREATE TABLE recur.definitions (
     CONSTRAINT definitions_on_dst_fold_known CHECK (on_dst_fold IN ('first', 'second', 'both')),
     CONSTRAINT definitions_misfire_known CHECK (misfire IN ('once', 'skip', 'all')),
     CONSTRAINT definitions_overlap_known CHECK (overlap IN ('allow', 'skip', 'queue_one', 'cancel_previous')),
+    CONSTRAINT definitions_keep_history_known CHECK (keep_history IN ('all', 'failures', 'none')),
     CONSTRAINT definitions_catchup_limit_positive CHECK (catchup_limit > 0),
     CONSTRAINT definitions_horizon_count_positive CHECK (horizon_count > 0),
     CONSTRAINT definitions_max_attempts_positive CHECK (max_attempts > 0)
@@ -110,38 +112,46 @@ COMMENT ON COLUMN recur.definitions.fallback_agent IS 'Who takes it otherwise';
 COMMENT ON COLUMN recur.definitions.contact IS 'Who is told of problems';
 COMMENT ON COLUMN recur.definitions.mute IS 'Suppresses automated notifications; what people do is still announced';
 COMMENT ON COLUMN recur.definitions.mute_interval IS 'At most one automated notification in this time';
+COMMENT ON COLUMN recur.definitions.keep_history IS 'Which finished dispatches are kept, until recur.retention removes them: all, failures or none';
 COMMENT ON COLUMN recur.definitions.created_at IS 'When the action was created';
 COMMENT ON COLUMN recur.definitions.updated_at IS 'When anybody last changed it; runs do not count';
 
 CREATE TABLE recur.timers (
-    action_id        uuid    NOT NULL,
-    enabled          boolean NOT NULL DEFAULT true,
-    next_run_at      timestamptz,
-    last_run_at      timestamptz,
-    run_count        bigint  NOT NULL DEFAULT 0,
-    error_count      int     NOT NULL DEFAULT 0,
-    last_error_at    timestamptz,
-    last_error       text,
-    last_notified_at timestamptz,
-    paused_reason    text,
-    ended_reason     text,
+    action_id     uuid    NOT NULL,
+    due_at        timestamptz,
+    next_run_at   timestamptz,
+    last_run_at   timestamptz,
+    run_count     bigint  NOT NULL DEFAULT 0,
+    error_count   int     NOT NULL DEFAULT 0,
+    enabled       boolean NOT NULL DEFAULT true,
+    tenant        text    NOT NULL,
+    last_error_at timestamptz,
+    last_error    text,
+    paused_reason text,
+    ended_reason  text,
     CONSTRAINT timers_pkey PRIMARY KEY (action_id),
     CONSTRAINT timers_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
-    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL)
+    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL),
+    CONSTRAINT timers_due_with_next CHECK ((due_at IS NULL) = (next_run_at IS NULL))
 );
-CREATE INDEX timers_due ON recur.timers (next_run_at) WHERE next_run_at IS NOT NULL;
+-- Every run rewrites the row: cleaned up early and often, the table stays as small as it is.
+ALTER TABLE recur.timers SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
+CREATE INDEX timers_due ON recur.timers (due_at) WHERE due_at IS NOT NULL;
+-- For taking turns among tenants after an outage. Those without tenants need not pay for it.
+CREATE INDEX timers_due_by_tenant ON recur.timers (tenant, due_at) WHERE due_at IS NOT NULL AND tenant <> 'default';
 CREATE INDEX timers_stopped ON recur.timers (action_id) WHERE NOT enabled;
 
 COMMENT ON TABLE recur.timers IS 'What every run changes of an action; read recur.recurring_actions instead';
 COMMENT ON COLUMN recur.timers.action_id IS 'The action';
 COMMENT ON COLUMN recur.timers.enabled IS 'Does it fire? Not while paused, nor after its end';
+COMMENT ON COLUMN recur.timers.tenant IS 'As of the definition';
+COMMENT ON COLUMN recur.timers.due_at IS 'When the dispatcher looks at it: at next_run_at, earlier with a horizon, later after an error';
 COMMENT ON COLUMN recur.timers.next_run_at IS 'The earliest occurrence that has not been dispatched; NULL while not enabled';
 COMMENT ON COLUMN recur.timers.last_run_at IS 'The occurrence that was dispatched last';
 COMMENT ON COLUMN recur.timers.run_count IS 'How many occurrences have been dispatched';
 COMMENT ON COLUMN recur.timers.error_count IS 'How often in a row the action could not be evaluated';
 COMMENT ON COLUMN recur.timers.last_error_at IS 'When that happened last';
 COMMENT ON COLUMN recur.timers.last_error IS 'What the error was';
-COMMENT ON COLUMN recur.timers.last_notified_at IS 'When the contact was last told of a problem';
 COMMENT ON COLUMN recur.timers.paused_reason IS 'What recur.pause was told';
 COMMENT ON COLUMN recur.timers.ended_reason IS 'Why it ended: exhausted (max_runs), expired (ends_at), no_next (the schedule has no more)';
 
@@ -149,17 +159,46 @@ CREATE FUNCTION recur._timers_changed() RETURNS trigger
     LANGUAGE c
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'timers_changed_wrapper';
-COMMENT ON FUNCTION recur._timers_changed IS 'Internal: wakes the dispatcher when the transaction commits';
+COMMENT ON FUNCTION recur._timers_changed IS 'Internal: tells the dispatcher, when the transaction commits, how early it must look';
 
-CREATE TRIGGER wake_dispatcher
-    AFTER INSERT OR DELETE OR UPDATE OF next_run_at ON recur.timers
-    FOR EACH STATEMENT EXECUTE FUNCTION recur._timers_changed();
+CREATE FUNCTION recur._is_dispatching() RETURNS boolean
+    LANGUAGE c VOLATILE PARALLEL UNSAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'is_dispatching_wrapper';
+COMMENT ON FUNCTION recur._is_dispatching IS 'Internal: is it the dispatcher that writes? It knows what it does';
+
+-- Who sets next_run_at alone, by hand, means that it shall run then.
+CREATE FUNCTION recur._timer_set() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    NEW.due_at := NEW.next_run_at;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._timer_set IS 'Internal: a timer is due when its action runs next';
+
+CREATE TRIGGER set_due_on_insert BEFORE INSERT ON recur.timers
+    FOR EACH ROW WHEN (NEW.due_at IS NULL) EXECUTE FUNCTION recur._timer_set();
+CREATE TRIGGER set_due BEFORE UPDATE OF next_run_at ON recur.timers
+    FOR EACH ROW WHEN (NEW.due_at IS NOT DISTINCT FROM OLD.due_at AND NEW.next_run_at IS DISTINCT FROM OLD.next_run_at
+                       AND NOT recur._is_dispatching())
+    EXECUTE FUNCTION recur._timer_set();
+CREATE TRIGGER wake_dispatcher_on_insert AFTER INSERT ON recur.timers
+    FOR EACH ROW WHEN (NEW.due_at IS NOT NULL) EXECUTE FUNCTION recur._timers_changed();
+CREATE TRIGGER wake_dispatcher AFTER UPDATE OF due_at, next_run_at ON recur.timers
+    FOR EACH ROW WHEN (NEW.due_at IS NOT NULL AND NEW.due_at IS DISTINCT FROM OLD.due_at AND NOT recur._is_dispatching())
+    EXECUTE FUNCTION recur._timers_changed();
 
 CREATE TABLE recur.progress (
-    action_id       uuid   NOT NULL,
-    completed_count bigint NOT NULL DEFAULT 0,
-    context         jsonb,
-    context_version int    NOT NULL DEFAULT 0,
+    action_id        uuid   NOT NULL,
+    completed_count  bigint NOT NULL DEFAULT 0,
+    failed_count     bigint NOT NULL DEFAULT 0,
+    failed_in_a_row  int    NOT NULL DEFAULT 0,
+    last_notified_at timestamptz,
+    context          jsonb,
+    context_version  int    NOT NULL DEFAULT 0,
     CONSTRAINT progress_pkey PRIMARY KEY (action_id),
     CONSTRAINT progress_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
     CONSTRAINT progress_context_is_object CHECK (jsonb_typeof(context) = 'object')
@@ -167,8 +206,31 @@ CREATE TABLE recur.progress (
 COMMENT ON TABLE recur.progress IS 'What consumers change of an action; read recur.recurring_actions instead';
 COMMENT ON COLUMN recur.progress.action_id IS 'The action';
 COMMENT ON COLUMN recur.progress.completed_count IS 'How many of its dispatches have been completed';
+COMMENT ON COLUMN recur.progress.failed_count IS 'How many of its dispatches have failed for good';
+COMMENT ON COLUMN recur.progress.failed_in_a_row IS 'How many of them since the last one that was completed';
+COMMENT ON COLUMN recur.progress.last_notified_at IS 'When somebody was last told of a problem';
 COMMENT ON COLUMN recur.progress.context IS 'What it carries from one run to the next: a JSON object';
 COMMENT ON COLUMN recur.progress.context_version IS 'Counts the changes of the context';
+-- Completions rewrite the row in place.
+ALTER TABLE recur.progress SET (fillfactor = 80);
+
+CREATE TABLE recur.contexts (
+    action_id   uuid        NOT NULL,
+    version     int         NOT NULL,
+    context     jsonb,
+    dispatch_id uuid,
+    actor       name        NOT NULL DEFAULT session_user,
+    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT contexts_pkey PRIMARY KEY (action_id, version),
+    CONSTRAINT contexts_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE
+);
+COMMENT ON TABLE recur.contexts IS 'The contexts that each action has had, the last hundred of each';
+COMMENT ON COLUMN recur.contexts.action_id IS 'The action';
+COMMENT ON COLUMN recur.contexts.version IS 'Counts the changes of its context';
+COMMENT ON COLUMN recur.contexts.context IS 'The context from then on; NULL where it was cleared';
+COMMENT ON COLUMN recur.contexts.dispatch_id IS 'The dispatch that left it, if it was one';
+COMMENT ON COLUMN recur.contexts.actor IS 'Who wrote it: the role that the session logged in as';
+COMMENT ON COLUMN recur.contexts.at IS 'When';
 
 CREATE VIEW recur.recurring_actions WITH (security_invoker = true) AS
 SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, d.owner, d.description, d.labels,
@@ -178,9 +240,9 @@ SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, d.owner, d.d
        t.enabled, t.paused_reason, t.ended_reason,
        d.misfire, d.misfire_grace, d.catchup_limit, d.overlap, d.jitter, d.horizon, d.horizon_count,
        d.max_attempts, d.retry_backoff, d.lease, d.priority, d.lock_group, d.notify_channel,
-       d.primary_agent, d.fallback_agent, d.contact, d.mute, d.mute_interval,
-       t.next_run_at, t.last_run_at, t.run_count, p.completed_count,
-       t.error_count, t.last_error, t.last_error_at, t.last_notified_at,
+       d.primary_agent, d.fallback_agent, d.contact, d.mute, d.mute_interval, d.keep_history,
+       t.next_run_at, t.last_run_at, t.run_count, p.completed_count, p.failed_count,
+       t.error_count, t.last_error, t.last_error_at, p.last_notified_at,
        d.created_at, d.updated_at
   FROM recur.definitions AS d
   JOIN recur.timers AS t ON t.action_id = d.id
@@ -223,9 +285,11 @@ ALTER VIEW recur.recurring_actions
     ALTER COLUMN retry_backoff SET DEFAULT '{"base": "30 seconds", "factor": 2, "cap": "1 hour"}',
     ALTER COLUMN lease         SET DEFAULT '5 minutes',
     ALTER COLUMN priority      SET DEFAULT 0,
-    ALTER COLUMN mute          SET DEFAULT false;
+    ALTER COLUMN mute          SET DEFAULT false,
+    ALTER COLUMN keep_history  SET DEFAULT 'all';
 
 -- A dump carries the rows.
 SELECT pg_catalog.pg_extension_config_dump('recur.definitions', '');
 SELECT pg_catalog.pg_extension_config_dump('recur.timers', '');
 SELECT pg_catalog.pg_extension_config_dump('recur.progress', '');
+SELECT pg_catalog.pg_extension_config_dump('recur.contexts', '');

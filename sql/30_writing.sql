@@ -120,6 +120,7 @@ BEGIN
     PERFORM recur._check_choice('on_dst_fold', NEW.on_dst_fold, '{first,second,both}');
     PERFORM recur._check_choice('misfire', NEW.misfire, '{once,skip,all}');
     PERFORM recur._check_choice('overlap', NEW.overlap, '{allow,skip,queue_one,cancel_previous}');
+    PERFORM recur._check_choice('keep_history', NEW.keep_history, '{all,failures,none}');
     PERFORM recur._check_number('catchup_limit', NEW.catchup_limit, 1);
     PERFORM recur._check_number('max_attempts', NEW.max_attempts, 1);
     IF NEW.max_runs IS NOT NULL THEN
@@ -231,7 +232,7 @@ DECLARE
     first_run  timestamptz;
 BEGIN
     IF num_nonnulls(NEW.id, NEW.context_version, NEW.ended_reason, NEW.next_run_at, NEW.last_run_at, NEW.run_count,
-                    NEW.completed_count, NEW.error_count, NEW.last_error, NEW.last_error_at, NEW.last_notified_at,
+                    NEW.completed_count, NEW.failed_count, NEW.error_count, NEW.last_error, NEW.last_error_at, NEW.last_notified_at,
                     NEW.created_at, NEW.updated_at) > 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'an action''s id, counters and times can not be given: they are worked out';
@@ -271,8 +272,8 @@ BEGIN
     PERFORM recur._check_quota(definition.tenant);
     -- An occurrence exactly at starts_at counts.
     first_run := recur._first_run(definition, greatest(definition.starts_at, at) - interval '1 microsecond', at);
-    INSERT INTO recur.timers (action_id, enabled, next_run_at, paused_reason)
-    VALUES (definition.id, NEW.enabled, CASE WHEN NEW.enabled THEN first_run END,
+    INSERT INTO recur.timers (action_id, tenant, enabled, next_run_at, paused_reason)
+    VALUES (definition.id, definition.tenant, NEW.enabled, CASE WHEN NEW.enabled THEN first_run END,
             CASE WHEN NOT NEW.enabled THEN NEW.paused_reason END);
     INSERT INTO recur.progress (action_id, context, context_version)
     VALUES (definition.id, NEW.context, (NEW.context IS NOT NULL)::int);
@@ -337,7 +338,7 @@ BEGIN
            SET (name, namespace, tenant, subject, description, labels, schedule, timezone, starts_at, ends_at, max_runs,
                 on_dst_gap, on_dst_fold, provider, action_type, payload, metadata, dedup_key, misfire, misfire_grace,
                 catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts, retry_backoff, lease, priority,
-                lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval, updated_at)
+                lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval, keep_history, updated_at)
              = (definition.name, definition.namespace, definition.tenant, definition.subject, definition.description,
                 definition.labels, definition.schedule, definition.timezone, definition.starts_at, definition.ends_at,
                 definition.max_runs, definition.on_dst_gap, definition.on_dst_fold, definition.provider,
@@ -346,7 +347,7 @@ BEGIN
                 definition.jitter, definition.horizon, definition.horizon_count, definition.max_attempts,
                 definition.retry_backoff, definition.lease, definition.priority, definition.lock_group,
                 definition.notify_channel, definition.primary_agent, definition.fallback_agent, definition.contact,
-                definition.mute, definition.mute_interval, definition.updated_at)
+                definition.mute, definition.mute_interval, definition.keep_history, definition.updated_at)
          WHERE d.id = OLD.id
         RETURNING d.* INTO definition;
     EXCEPTION WHEN unique_violation THEN
@@ -421,7 +422,7 @@ AS $$
     SELECT '{name,namespace,tenant,subject,description,labels,schedule,timezone,starts_at,ends_at,max_runs,on_dst_gap,'
            'on_dst_fold,provider,action_type,payload,metadata,dedup_key,context,enabled,paused_reason,misfire,misfire_grace,'
            'catchup_limit,overlap,jitter,horizon,horizon_count,max_attempts,retry_backoff,lease,priority,lock_group,'
-           'notify_channel,primary_agent,fallback_agent,contact,mute,mute_interval}'::text[]
+           'notify_channel,primary_agent,fallback_agent,contact,mute,mute_interval,keep_history}'::text[]
 $$;
 COMMENT ON FUNCTION recur._writable_columns IS 'Internal: what people may change of an action';
 
@@ -464,10 +465,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    UPDATE recur.dispatches AS x
-       SET status = 'cancelled', finished_at = clock_timestamp(), error = 'the action was deleted'
-     WHERE x.action_id = OLD.id AND x.status = 'pending';
-    GET DIAGNOSTICS cancelled = ROW_COUNT;
+    cancelled := recur._cancel_pending(OLD.id, 'the action was deleted');
     DELETE FROM recur.definitions AS d WHERE d.id = OLD.id RETURNING d.* INTO definition;
     -- Of those that stood beside it the oldest takes its place: the identity stays taken.
     IF NOT definition.duplicate THEN

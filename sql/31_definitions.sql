@@ -56,6 +56,7 @@ CREATE FUNCTION recur.create(
     contact        text        DEFAULT NULL,
     mute           boolean     DEFAULT false,
     mute_interval  interval    DEFAULT NULL,
+    keep_history   text        DEFAULT 'all',
     enabled        boolean     DEFAULT NULL,
     on_existing    text        DEFAULT 'fail'
 ) RETURNS recur.recurring_actions
@@ -80,13 +81,14 @@ BEGIN
                SET (schedule, provider, action_type, payload, timezone, starts_at, ends_at, max_runs, on_dst_gap,
                     on_dst_fold, description, labels, metadata, context, dedup_key, misfire, misfire_grace,
                     catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts, retry_backoff, lease, priority,
-                    lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval, enabled)
+                    lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval,
+                    keep_history, enabled)
                  = (schedule, provider, action_type, payload, coalesce(timezone, a.timezone),
                     coalesce(starts_at, a.starts_at), ends_at, max_runs, on_dst_gap, on_dst_fold, description, labels,
                     metadata, coalesce(context, a.context), dedup_key, misfire, misfire_grace, catchup_limit,
                     coalesce(overlap, a.overlap), jitter, horizon, horizon_count, max_attempts, retry_backoff, lease,
                     priority, lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval,
-                    coalesce(enabled, a.enabled))
+                    keep_history, coalesce(enabled, a.enabled))
              WHERE a.id = existing
             RETURNING a.* INTO action;
             IF FOUND THEN
@@ -99,12 +101,12 @@ BEGIN
                     ends_at, max_runs, on_dst_gap, on_dst_fold, description, labels, metadata, context, dedup_key,
                     misfire, misfire_grace, catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts,
                     retry_backoff, lease, priority, lock_group, notify_channel, primary_agent, fallback_agent,
-                    contact, mute, mute_interval, enabled, duplicate)
+                    contact, mute, mute_interval, keep_history, enabled, duplicate)
             VALUES (name, schedule, provider, action_type, payload, timezone, namespace, tenant, subject, starts_at,
                     ends_at, max_runs, on_dst_gap, on_dst_fold, description, labels, metadata, context, dedup_key,
                     misfire, misfire_grace, catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts,
                     retry_backoff, lease, priority, lock_group, notify_channel, primary_agent, fallback_agent,
-                    contact, mute, mute_interval, enabled, on_existing = 'add_another')
+                    contact, mute, mute_interval, keep_history, enabled, on_existing = 'add_another')
             RETURNING a.* INTO action;
             RETURN action;
         EXCEPTION WHEN unique_violation THEN

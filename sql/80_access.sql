@@ -29,8 +29,11 @@ REVOKE ALL ON FUNCTION recur._visible_owners FROM PUBLIC;
 ALTER TABLE recur.definitions ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.definitions
     USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
-ALTER TABLE recur.dispatches ENABLE ROW LEVEL SECURITY;
-CREATE POLICY members_and_admins ON recur.dispatches
+ALTER TABLE recur.live_dispatches ENABLE ROW LEVEL SECURITY;
+CREATE POLICY members_and_admins ON recur.live_dispatches
+    USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
+ALTER TABLE recur.finished_dispatches ENABLE ROW LEVEL SECURITY;
+CREATE POLICY members_and_admins ON recur.finished_dispatches
     USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
 ALTER TABLE recur.events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.events
@@ -41,6 +44,10 @@ CREATE POLICY members_and_admins ON recur.timers
     USING (EXISTS (SELECT FROM recur.definitions AS d WHERE d.id = action_id));
 ALTER TABLE recur.progress ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.progress
+    USING (EXISTS (SELECT FROM recur.definitions AS d WHERE d.id = action_id));
+
+ALTER TABLE recur.contexts ENABLE ROW LEVEL SECURITY;
+CREATE POLICY members_and_admins ON recur.contexts
     USING (EXISTS (SELECT FROM recur.definitions AS d WHERE d.id = action_id));
 
 CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
@@ -66,13 +73,13 @@ BEGIN
         WHEN 'author' THEN authoring WHEN 'consumer' THEN consuming
         WHEN 'admin' THEN authoring || consuming || operating ELSE '{}' END;
     EXECUTE format('GRANT USAGE ON SCHEMA recur TO %I', grant_access.role);
-    EXECUTE format('GRANT SELECT ON recur.definitions, recur.timers, recur.progress, recur.recurring_actions, recur.overview, recur.dispatches, recur.events TO %I', grant_access.role);
+    EXECUTE format('GRANT SELECT ON recur.definitions, recur.timers, recur.progress, recur.recurring_actions, recur.overview, recur.dispatches, recur.live_dispatches, recur.finished_dispatches, recur.contexts, recur.history_turns, recur.events TO %I', grant_access.role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', array_to_string(functions, ', '), grant_access.role);
     IF grant_access.level IN ('author', 'admin') THEN
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', grant_access.role);
     END IF;
     IF grant_access.level IN ('consumer', 'admin') THEN
-        EXECUTE format('GRANT UPDATE ON recur.dispatches TO %I', grant_access.role);
+        EXECUTE format('GRANT UPDATE, DELETE ON recur.live_dispatches TO %I', grant_access.role);
     END IF;
 END
 $$;

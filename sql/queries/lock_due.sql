@@ -1,9 +1,10 @@
 -- The due timers, locked for this transaction. On the bare table: a join or a CTE here would lock the wrong
--- rows, or none.
--- $1 timestamptz: now; $2 bigint: how many at the most
-SELECT t.action_id, t.next_run_at, t.run_count
+-- rows, or none. The lower bound keeps the scan away from the index entries that earlier advances have left behind:
+-- while a snapshot is held open, nobody can remove them.
+-- $1 timestamptz: no timer is due before; $2 timestamptz: now; $3 bigint: how many at the most
+SELECT t.action_id, t.due_at, t.next_run_at, t.last_run_at, t.run_count
   FROM recur.timers AS t
- WHERE t.next_run_at <= $1
- ORDER BY t.next_run_at
- LIMIT $2
+ WHERE t.due_at >= $1 AND t.due_at <= $2
+ ORDER BY t.due_at
+ LIMIT $3
    FOR UPDATE SKIP LOCKED

@@ -1,2 +1,3 @@
 -- The next instant at which anything is due.
-SELECT t.next_run_at FROM recur.timers AS t WHERE t.next_run_at IS NOT NULL ORDER BY t.next_run_at LIMIT 1
+-- $1 timestamptz: nothing is due before
+SELECT t.due_at FROM recur.timers AS t WHERE t.due_at >= $1 ORDER BY t.due_at LIMIT 1

@@ -4,6 +4,7 @@
 pub mod compat;
 pub mod error;
 pub mod latch;
+pub mod role;
 pub mod time;
 pub mod transaction;
 

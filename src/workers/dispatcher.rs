@@ -3,7 +3,7 @@
 use super::{Backoff, reload_settings};
 use crate::dispatch::tick::{self, Tick};
 use crate::guc;
-use crate::pg::{self, latch, time, transaction};
+use crate::pg::{self, latch, role, time, transaction};
 use crate::shared::{self, Departure};
 use chrono::{DateTime, Utc};
 use pgrx::pg_sys;
@@ -115,12 +115,19 @@ fn run_once(
     installation: Option<pg_sys::Oid>,
     now: DateTime<Utc>,
 ) -> Result<Turn, transaction::Failure> {
-    transaction::run(c"pg_recur dispatcher", move || match pg::extension_oid() {
-        Some(extension) if installation.is_none_or(|known| known == extension) => Turn::Ticked {
+    transaction::run(c"pg_recur dispatcher", move || {
+        let Some(extension) = pg::extension_oid() else {
+            return Turn::Gone;
+        };
+        if installation.is_some_and(|known| known != extension)
+            || !role::become_owner_until_commit()
+        {
+            return Turn::Gone;
+        }
+        Turn::Ticked {
             extension,
             tick: tick::run_batch(now),
-        },
-        _ => Turn::Gone,
+        }
     })
 }
 
