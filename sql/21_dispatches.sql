@@ -131,29 +131,27 @@ COMMENT ON VIEW recur.dispatches IS 'One row for each occurrence that came due: 
 
 SELECT pg_catalog.pg_extension_config_dump('recur.live_dispatches', '');
 
--- A dispatch that ends moves from one table to the other in one statement. What an action does not want to keep is
--- only removed.
-CREATE FUNCTION recur._cancel_pending(action_id uuid, reason text) RETURNS bigint
-    LANGUAGE sql
+CREATE FUNCTION recur._wake_workers() RETURNS trigger
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'wake_workers_wrapper';
+COMMENT ON FUNCTION recur._wake_workers IS 'Internal: the workers shall look at what they wait for, when the transaction commits';
+
+-- What becomes available later is announced then: a worker must know.
+CREATE TRIGGER announce_later_on_insert AFTER INSERT ON recur.live_dispatches
+    FOR EACH ROW WHEN (NEW.available_at > NEW.created_at AND NOT recur._is_dispatching())
+    EXECUTE FUNCTION recur._wake_workers();
+CREATE TRIGGER announce_later AFTER UPDATE OF available_at ON recur.live_dispatches
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.available_at > NEW.created_at AND NOT recur._is_dispatching())
+    EXECUTE FUNCTION recur._wake_workers();
+
+CREATE FUNCTION recur._expanded_key(template text, action_id uuid, scheduled_at timestamptz) RETURNS text
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    WITH gone AS (
-        DELETE FROM recur.live_dispatches AS l
-         WHERE l.action_id = _cancel_pending.action_id AND l.status = 'pending'
-        RETURNING l.*
-    ), kept AS (
-        INSERT INTO recur.finished_dispatches
-               (id, action_id, scheduled_at, trigger, namespace, tenant, owner, subject, provider, action_type, payload,
-                raw_payload, metadata, dedup_key, context, context_version, primary_agent, fallback_agent, priority,
-                lock_group, notify_channel, status, attempt, releases, max_attempts, retry_backoff, lease, available_at,
-                claimed_by, started_at, finished_at, cancel_requested, error, errors, created_at)
-        SELECT g.id, g.action_id, g.scheduled_at, g.trigger, g.namespace, g.tenant, g.owner, g.subject, g.provider,
-               g.action_type, g.payload, g.raw_payload, g.metadata, g.dedup_key, g.context, g.context_version,
-               g.primary_agent, g.fallback_agent, g.priority, g.lock_group, g.notify_channel, 'cancelled', g.attempt,
-               g.releases, g.max_attempts, g.retry_backoff, g.lease, g.available_at, g.claimed_by, g.started_at,
-               clock_timestamp(), g.cancel_requested, _cancel_pending.reason, g.errors, g.created_at
-          FROM gone AS g
-    )
-    SELECT count(*) FROM gone
+    SELECT replace(replace(template, '{{recurring_id}}', action_id::text), '{{execution_time}}',
+                   to_char(scheduled_at AT TIME ZONE 'UTC',
+                           CASE WHEN date_trunc('second', scheduled_at) = scheduled_at
+                                THEN 'YYYY-MM-DD"T"HH24:MI:SS"Z"' ELSE 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"' END))
 $$;
-COMMENT ON FUNCTION recur._cancel_pending IS 'Internal: cancels the pending dispatches of an action and returns how many';
+COMMENT ON FUNCTION recur._expanded_key IS 'Internal: a dedup_key template, filled in for one occurrence';

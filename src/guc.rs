@@ -1,5 +1,6 @@
 //! The settings, `recur.*`. All of them take effect on reload.
 
+use crate::shared;
 use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
 use recurrence::Zone;
@@ -10,6 +11,12 @@ static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
 static DATABASES: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"*"));
 static CHECK_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static LOOKAHEAD: GucSetting<i32> = GucSetting::<i32>::new(5);
+static DISPATCHERS: GucSetting<i32> = GucSetting::<i32>::new(1);
+static RETENTION: GucSetting<i32> = GucSetting::<i32>::new(7 * 24 * 60);
+static ERROR_THRESHOLD: GucSetting<i32> = GucSetting::<i32>::new(3);
+static PAUSE_AFTER_ERRORS: GucSetting<i32> = GucSetting::<i32>::new(10);
+static RECORD_DISPATCHES: GucSetting<bool> = GucSetting::<bool>::new(false);
 static DEFAULT_TIMEZONE: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"UTC"));
 static MIN_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(1_000);
@@ -52,6 +59,64 @@ pub fn define() {
         &BATCH_SIZE,
         1,
         100_000,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"recur.lookahead",
+        c"How far ahead dispatches are staged when many actions are due at the same instant; 0 switches it off.",
+        c"Staged dispatches can be claimed from the instant on. Editing or pausing an action withdraws them.",
+        &LOOKAHEAD,
+        0,
+        60,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"recur.dispatchers",
+        c"How many dispatchers each database has.",
+        c"One keeps up with thousands of dispatches a second; more share the work of larger backlogs.",
+        &DISPATCHERS,
+        1,
+        shared::MOST_DISPATCHERS,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"recur.retention",
+        c"How long finished dispatches and events are kept.",
+        c"They go in whole partitions, up to a seventh of this time later. What is pending or running stays.",
+        &RETENTION,
+        1,
+        i32::MAX,
+        GucContext::Sighup,
+        GucFlags::UNIT_MIN,
+    );
+    GucRegistry::define_int_guc(
+        c"recur.error_threshold",
+        c"After so many failures in a row the contact of an action is told.",
+        c"",
+        &ERROR_THRESHOLD,
+        1,
+        i32::MAX,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"recur.pause_after_errors",
+        c"An action that could not be dispatched so many times in a row is paused; 0 means never.",
+        c"",
+        &PAUSE_AFTER_ERRORS,
+        0,
+        i32::MAX,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"recur.record_dispatches",
+        c"Records an event occurrence.dispatched for every dispatch.",
+        c"Off by default: the dispatch itself says it.",
+        &RECORD_DISPATCHES,
         GucContext::Sighup,
         GucFlags::default(),
     );
@@ -131,6 +196,33 @@ pub fn check_interval() -> Duration {
 
 pub fn batch_size() -> i64 {
     BATCH_SIZE.get().into()
+}
+
+/// None where staging is switched off.
+pub fn lookahead() -> Option<Duration> {
+    let seconds = LOOKAHEAD.get().unsigned_abs();
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+}
+
+pub fn dispatchers() -> usize {
+    DISPATCHERS.get().unsigned_abs() as usize
+}
+
+/// As PostgreSQL reads an interval.
+pub fn retention() -> String {
+    format!("{} minutes", RETENTION.get())
+}
+
+pub fn error_threshold() -> i32 {
+    ERROR_THRESHOLD.get()
+}
+
+pub fn pause_after_errors() -> i32 {
+    PAUSE_AFTER_ERRORS.get()
+}
+
+pub fn record_dispatches() -> bool {
+    RECORD_DISPATCHES.get()
 }
 
 pub fn default_timezone() -> String {

@@ -65,7 +65,8 @@ unsafe extern "C-unwind" fn process_utility(
     }
     match effect {
         Effect::None | Effect::NeedsAlone(_) => {}
-        Effect::Drops => wake::dispatchers_on_commit(),
+        Effect::Drops => wake::workers_on_commit(),
+        Effect::CommitsPrepared => wake::anything_on_commit(),
         Effect::CreatesDatabase => wake::launcher_on_commit(),
     }
 }
@@ -76,6 +77,8 @@ enum Effect {
     /// Something is dropped: perhaps the extension.
     Drops,
     CreatesDatabase,
+    /// Another transaction, prepared earlier, takes effect.
+    CommitsPrepared,
     /// The command wants this database for itself.
     NeedsAlone(pg_sys::Oid),
 }
@@ -86,6 +89,15 @@ impl Effect {
         unsafe {
             match (*node).type_ {
                 T_DropStmt => Effect::Drops,
+                T_TransactionStmt => {
+                    let statement = node.cast::<pg_sys::TransactionStmt>();
+                    match (*statement).kind {
+                        pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED => {
+                            Effect::CommitsPrepared
+                        }
+                        _ => Effect::None,
+                    }
+                }
                 T_DropdbStmt => {
                     let statement = node.cast::<pg_sys::DropdbStmt>();
                     Effect::on_database((*statement).dbname)

@@ -8,6 +8,7 @@ mod guc;
 mod hooks;
 mod pg;
 mod shared;
+mod stats;
 mod wake;
 mod workers;
 
@@ -49,9 +50,19 @@ extension_sql_file!(
     requires = ["dispatches"]
 );
 extension_sql_file!(
+    "../sql/23_retention.sql",
+    name = "retention",
+    requires = ["events"]
+);
+extension_sql_file!(
+    "../sql/24_telling.sql",
+    name = "telling",
+    requires = ["retention"]
+);
+extension_sql_file!(
     "../sql/30_writing.sql",
     name = "writing",
-    requires = ["events"]
+    requires = ["telling"]
 );
 extension_sql_file!(
     "../sql/31_definitions.sql",
@@ -69,9 +80,24 @@ extension_sql_file!(
     requires = ["looking"]
 );
 extension_sql_file!(
+    "../sql/41_running.sql",
+    name = "running",
+    requires = ["dispatching"]
+);
+extension_sql_file!(
+    "../sql/42_explaining.sql",
+    name = "explaining",
+    requires = ["running"]
+);
+extension_sql_file!(
+    "../sql/43_operating.sql",
+    name = "operating",
+    requires = ["explaining"]
+);
+extension_sql_file!(
     "../sql/50_consuming.sql",
     name = "consuming",
-    requires = ["dispatching"]
+    requires = ["operating"]
 );
 extension_sql_file!(
     "../sql/80_access.sql",

@@ -8,8 +8,10 @@ use pgrx::prelude::*;
 use pgrx::{PGRXSharedMemory, PgLwLock, pg_shmem_init, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// So many databases can have a dispatcher at once.
-pub const MAX_WORKERS: usize = 128;
+/// So many workers can serve databases at once.
+const MAX_WORKERS: usize = 256;
+/// So many dispatchers a database can have.
+pub const MOST_DISPATCHERS: i32 = 16;
 const MAX_REQUESTS: usize = 32;
 const MAX_VACATED: usize = 16;
 /// Should the session that vacated a database die before it gives it back, the workers return by themselves.
@@ -38,8 +40,54 @@ unsafe impl PGRXSharedMemory for Board {}
 struct WorkerSlot {
     /// Invalid: the slot is free.
     database: pg_sys::Oid,
+    duty: Duty,
     latch: LatchRef,
     departure: Departure,
+    pid: i32,
+    state: WorkerState,
+    state_since: pg_sys::TimestampTz,
+    /// While it sleeps: when it wakes by itself.
+    wakes_at: pg_sys::TimestampTz,
+    /// The earliest instant that a timer was set to since the dispatcher last asked.
+    earliest: pg_sys::TimestampTz,
+}
+
+/// What a worker does for its database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Duty {
+    /// Numbered from 0; the first one also announces what becomes available.
+    Dispatcher(u8),
+    Maintenance,
+}
+
+impl Duty {
+    pub fn name(self) -> &'static str {
+        match self {
+            Duty::Dispatcher(_) => "dispatcher",
+            Duty::Maintenance => "maintenance",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerState {
+    /// It has not found the extension yet.
+    Starting,
+    Working,
+    Sleeping,
+    /// After an error it waits before it tries again.
+    BackingOff,
+}
+
+impl WorkerState {
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkerState::Starting => "starting",
+            WorkerState::Working => "working",
+            WorkerState::Sleeping => "sleeping",
+            WorkerState::BackingOff => "backing off",
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -75,8 +123,15 @@ impl Default for Board {
 impl WorkerSlot {
     const FREE: WorkerSlot = WorkerSlot {
         database: pg_sys::InvalidOid,
+        duty: Duty::Maintenance,
         latch: LatchRef::NONE,
         departure: Departure::Unexplained,
+        pid: 0,
+        state: WorkerState::Starting,
+        state_since: 0,
+        wakes_at: 0,
+        // A dispatcher that starts knows nothing: it looks at everything.
+        earliest: pg_sys::TimestampTz::MIN,
     };
 }
 
@@ -90,6 +145,7 @@ impl Vacated {
 /// Asks for the memory. Only while the library is being preloaded.
 pub fn request() {
     pg_shmem_init!(BOARD);
+    crate::stats::request();
     AVAILABLE.store(true, Ordering::Relaxed);
 }
 
@@ -123,7 +179,7 @@ pub fn take_requests() -> Requests {
 }
 
 /// Takes a slot for a worker of `database`; None when all are taken.
-pub fn reserve_slot(database: pg_sys::Oid) -> Option<usize> {
+pub fn reserve_slot(database: pg_sys::Oid, duty: Duty) -> Option<usize> {
     let mut board = BOARD.exclusive();
     let index = board
         .workers
@@ -131,6 +187,8 @@ pub fn reserve_slot(database: pg_sys::Oid) -> Option<usize> {
         .position(|slot| slot.database == pg_sys::InvalidOid)?;
     board.workers[index] = WorkerSlot {
         database,
+        duty,
+        state_since: unsafe { pg_sys::GetCurrentTimestamp() },
         ..WorkerSlot::FREE
     };
     Some(index)
@@ -146,19 +204,41 @@ pub fn release_slot(index: usize) -> Departure {
 
 // What a worker does.
 
-/// The database that the launcher reserved this slot for.
-pub fn slot_database(index: usize) -> pg_sys::Oid {
-    BOARD.share().workers[index].database
+/// What the launcher reserved this slot for.
+pub fn assignment(index: usize) -> (pg_sys::Oid, Duty) {
+    let slot = BOARD.share().workers[index];
+    (slot.database, slot.duty)
+}
+
+pub fn report_state(index: usize, state: WorkerState, wakes_at: pg_sys::TimestampTz) {
+    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    let mut board = BOARD.exclusive();
+    let slot = &mut board.workers[index];
+    slot.state = state;
+    slot.state_since = now;
+    slot.wakes_at = wakes_at;
+}
+
+/// The earliest instant that a timer was set to since the last call, if any was.
+pub fn take_earliest(index: usize) -> Option<pg_sys::TimestampTz> {
+    let mut board = BOARD.exclusive();
+    let slot = &mut board.workers[index];
+    let earliest = std::mem::replace(&mut slot.earliest, pg_sys::TimestampTz::MAX);
+    (earliest != pg_sys::TimestampTz::MAX).then_some(earliest)
 }
 
 /// From now on this process is woken by what concerns the slot's database.
 pub fn occupy_slot(index: usize) {
-    BOARD.exclusive().workers[index].latch = LatchRef::mine();
+    let mut board = BOARD.exclusive();
+    board.workers[index].latch = LatchRef::mine();
+    board.workers[index].pid = unsafe { pg_sys::MyProcPid };
 }
 
 /// Nobody shall wake this process any more.
 pub fn leave_slot(index: usize) {
-    BOARD.exclusive().workers[index].latch = LatchRef::NONE;
+    let mut board = BOARD.exclusive();
+    board.workers[index].latch = LatchRef::NONE;
+    board.workers[index].pid = 0;
 }
 
 pub fn explain_departure(index: usize, departure: Departure) {
@@ -174,9 +254,49 @@ pub fn is_vacated(database: pg_sys::Oid) -> bool {
         .any(|vacated| vacated.database == database && vacated.until > now)
 }
 
+/// Has the worker in this slot found the extension in its database?
+pub fn is_serving(index: usize) -> bool {
+    BOARD.share().workers[index].state != WorkerState::Starting
+}
+
+/// A worker as everybody may see it.
+pub struct WorkerInfo {
+    pub database: pg_sys::Oid,
+    pub duty: Duty,
+    pub pid: i32,
+    pub state: WorkerState,
+    pub state_since: pg_sys::TimestampTz,
+    pub wakes_at: pg_sys::TimestampTz,
+}
+
+pub fn workers() -> Vec<WorkerInfo> {
+    let board = BOARD.share();
+    let occupied = board.workers.iter().filter(|slot| slot.pid != 0);
+    occupied
+        .map(|slot| WorkerInfo {
+            database: slot.database,
+            duty: slot.duty,
+            pid: slot.pid,
+            state: slot.state,
+            state_since: slot.state_since,
+            wakes_at: slot.wakes_at,
+        })
+        .collect()
+}
+
 // What sessions do.
 
-/// All but the one that asks: a dispatcher looks at its timers after each batch anyway.
+/// A timer of `database` is due then: its dispatchers must not look only later.
+pub fn post_earliest(database: pg_sys::Oid, due_at: pg_sys::TimestampTz) {
+    let mut board = BOARD.exclusive();
+    for slot in board.workers.iter_mut() {
+        if slot.database == database && slot.earliest > due_at {
+            slot.earliest = due_at;
+        }
+    }
+}
+
+/// All but the one that asks: a worker looks at what it waits for after each turn anyway.
 pub fn wake_workers_of(database: pg_sys::Oid) {
     let myself = LatchRef::mine();
     let board = BOARD.share();

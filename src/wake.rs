@@ -14,8 +14,10 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Pending {
     registered: bool,
-    /// Timers have changed: the dispatchers of this database.
-    dispatchers: bool,
+    /// Something has changed that the workers of this database wait for.
+    workers: bool,
+    /// The earliest instant that a timer was set to.
+    earliest: Option<pg_sys::TimestampTz>,
     /// The extension was created: the launcher must look at this database.
     look: bool,
     /// A database appeared or went: the launcher.
@@ -27,16 +29,54 @@ struct Pending {
 impl Pending {
     const NOTHING: Pending = Pending {
         registered: false,
-        dispatchers: false,
+        workers: false,
+        earliest: None,
         look: false,
         launcher: false,
         vacated: None,
     };
 }
 
-/// The dispatchers of this database shall look at their timers.
-pub fn dispatchers_on_commit() {
-    at_commit(|pending| pending.dispatchers = true);
+/// The workers of this database shall look at what they wait for.
+pub fn workers_on_commit() {
+    at_commit(|pending| pending.workers = true);
+}
+
+/// The dispatchers of this database must look at a timer that is due then.
+pub fn dispatchers_on_commit(due_at: pg_sys::TimestampTz) {
+    at_commit(|pending| {
+        pending.workers = true;
+        pending.earliest = Some(pending.earliest.map_or(due_at, |known| known.min(due_at)));
+    });
+}
+
+/// A prepared transaction is being committed, and nobody knows what it changed.
+pub fn anything_on_commit() {
+    dispatchers_on_commit(pg_sys::TimestampTz::MIN);
+}
+
+/// While it exists, timers are changed by the dispatcher, which needs no word of it.
+pub struct Dispatching(());
+
+thread_local! {
+    static IS_DISPATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Dispatching {
+    pub fn begin() -> Dispatching {
+        IS_DISPATCHING.set(true);
+        Dispatching(())
+    }
+
+    pub fn is_under_way() -> bool {
+        IS_DISPATCHING.get()
+    }
+}
+
+impl Drop for Dispatching {
+    fn drop(&mut self) {
+        IS_DISPATCHING.set(false);
+    }
 }
 
 /// The launcher shall look whether this database needs a dispatcher.
@@ -65,7 +105,7 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
         pending.registered = true;
         register_xact_callback(PgXactCallbackEvent::Commit, deliver);
         register_xact_callback(PgXactCallbackEvent::Abort, forget);
-        // A prepared transaction is committed by another session: the safety net finds what it changed.
+        // A prepared transaction is committed by another command, which is heard of by itself (hooks.rs).
         register_xact_callback(PgXactCallbackEvent::Prepare, forget);
     }
     PENDING.set(pending);
@@ -74,7 +114,10 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
 fn deliver() {
     let pending = PENDING.replace(Pending::NOTHING);
     let database = pg::my_database();
-    if pending.dispatchers {
+    if let Some(earliest) = pending.earliest {
+        shared::post_earliest(database, earliest);
+    }
+    if pending.workers {
         shared::wake_workers_of(database);
     }
     if pending.look {

@@ -1,10 +1,12 @@
--- $1 uuid[]: actions; $2 timestamptz[]: occurrence that fired, or NULL; $3 timestamptz[]: next, or NULL;
--- $4 text[]: why the action ended, or NULL
+-- $1 uuid[]: actions; $2 int[]: how many dispatches each got; $3 timestamptz[]: the latest occurrence among them, or NULL;
+-- $4 timestamptz[]: next occurrence, or NULL; $5 timestamptz[]: when to look again; $6 text[]: why the action ended, or NULL
 UPDATE recur.timers AS t
    SET next_run_at  = u.next_run_at,
+       due_at       = u.due_at,
        enabled      = u.ended_reason IS NULL,
        ended_reason = u.ended_reason,
-       last_run_at  = coalesce(u.fired, t.last_run_at),
-       run_count    = t.run_count + (u.fired IS NOT NULL)::int
-  FROM unnest($1, $2, $3, $4) AS u (action_id, fired, next_run_at, ended_reason)
+       last_run_at  = greatest(u.fired, t.last_run_at),
+       run_count    = t.run_count + u.runs,
+       error_count  = 0
+  FROM unnest($1, $2, $3, $4, $5, $6) AS u (action_id, runs, fired, next_run_at, due_at, ended_reason)
  WHERE t.action_id = u.action_id

@@ -1,7 +1,10 @@
 -- What the decision needs of the locked actions. A statement of its own, after the lock: it sees every edit that
--- was committed before the lock was granted.
+-- was committed before the lock was granted. Spans are in microseconds.
 -- $1 uuid[]: actions
-SELECT d.id, d.schedule::text, d.timezone::text, d.starts_at, d.ends_at, d.max_runs::bigint, d.on_dst_gap, d.on_dst_fold,
-       d.notify_channel
+SELECT d.id, d.schedule::text, d.timezone::text, d.starts_at, d.ends_at, d.max_runs, d.on_dst_gap, d.on_dst_fold,
+       d.misfire, (extract(epoch FROM d.misfire_grace) * 1000000)::bigint, d.catchup_limit, d.overlap,
+       nullif(extract(epoch FROM d.jitter) * 1000000, 0)::bigint,
+       (extract(epoch FROM d.horizon) * 1000000)::bigint, d.horizon_count,
+       d.notify_channel, d.provider, d.action_type, d.namespace, d.tenant
   FROM recur.definitions AS d
  WHERE d.id = ANY ($1)

@@ -1,10 +1,18 @@
--- Actions that could not be evaluated: the error stays on the row, and the next try is later and later, an hour at
--- the most.
--- $1 uuid[]: actions; $2 text[]: what went wrong; $3 timestamptz: now
+-- Actions that could not be dispatched: the error stays on the row, and the next try is later and later, an hour at the
+-- most. One that fails too often is paused. next_run_at stays: what was due then is still owed.
+-- $1 uuid[]: actions; $2 text[]: what went wrong; $3 timestamptz: now; $4 int: pause after so many in a row, 0 for never
 UPDATE recur.timers AS t
    SET error_count   = t.error_count + 1,
        last_error    = u.message,
        last_error_at = $3,
-       next_run_at   = $3 + least(interval '1 minute' * power(2, least(t.error_count, 6)), interval '1 hour')
+       due_at        = CASE WHEN gives_up THEN NULL
+                            ELSE $3 + least(interval '1 minute' * power(2, least(t.error_count, 6)), interval '1 hour') END,
+       next_run_at   = CASE WHEN NOT gives_up THEN t.next_run_at END,
+       enabled       = NOT gives_up,
+       paused_reason = CASE WHEN gives_up THEN format('%s errors in a row, the last: %s', t.error_count + 1, u.message)
+                            ELSE t.paused_reason END
   FROM unnest($1, $2) AS u (action_id, message)
+  JOIN recur.timers AS o ON o.action_id = u.action_id,
+       LATERAL (SELECT $4 > 0 AND o.error_count + 1 >= $4 AS gives_up) AS limits
  WHERE t.action_id = u.action_id
+RETURNING t.action_id, t.error_count, NOT t.enabled

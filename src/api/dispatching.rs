@@ -1,8 +1,11 @@
 //! `recur.tick`: what the worker does, callable from anywhere.
 
-use crate::dispatch::{id, tick};
+use crate::dispatch::id;
+use crate::dispatch::tick::{self, Order, Scope};
 use crate::pg::error::OrRaise;
 use crate::pg::time;
+use crate::stats;
+use chrono::DateTime;
 use pgrx::datum::{TimestampWithTimeZone, Uuid};
 use pgrx::iter::TableIterator;
 use pgrx::{name, prelude::*};
@@ -21,18 +24,32 @@ fn tick(
     ),
 > {
     let now = time::instant("at", at).or_raise();
-    let (mut dispatched, mut ended, mut failed) = (0, 0, 0);
+    let (mut dispatched, mut skipped, mut ended, mut failed) = (0, 0, 0, 0);
+    let scope = Scope {
+        now,
+        from: DateTime::UNIX_EPOCH,
+        order: Order::Oldest,
+    };
     loop {
         check_for_interrupts!();
-        let batch = tick::run_batch(now);
+        let batch = tick::run_batch(&scope);
+        stats::count_tick(&batch);
         dispatched += batch.dispatched as i64;
-        ended += batch.ended as i64;
+        skipped += batch.skipped as i64;
+        ended += batch.ended.len() as i64;
         failed += batch.failed as i64;
         if !batch.more {
             break;
         }
     }
-    TableIterator::once((dispatched, 0, ended, failed))
+    TableIterator::once((dispatched, skipped, ended, failed))
+}
+
+/// `recur._new_id(at)`: an id for a dispatch that belongs to no occurrence. Sorted by time as the others are.
+#[pg_extern(sql = false)]
+fn new_id(at: TimestampWithTimeZone) -> Uuid {
+    let instant = time::instant("at", at).or_raise();
+    Uuid::from_bytes(id::random(instant).into_bytes())
 }
 
 /// `recur._dispatch_id(action_id, scheduled_at)`.

@@ -1,15 +1,37 @@
 //! What triggers and the install script tell the workers.
 
 use crate::{shared, wake};
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 
-/// Trigger on `recur.timers`: whoever changes a timer wakes the dispatcher when he commits.
+/// Row trigger on `recur.timers`: whoever sets a timer tells the dispatcher when he commits.
 #[pg_trigger(sql = false)]
 fn timers_changed<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError> {
+    let due_at = trigger
+        .new()
+        .and_then(|row| row.get_by_name::<TimestampWithTimeZone>("due_at").ok())
+        .flatten();
+    if let Some(due_at) = due_at {
+        wake::dispatchers_on_commit(due_at.into());
+    }
+    Ok(None)
+}
+
+/// Statement or row trigger: the workers of this database shall look when the transaction commits.
+#[pg_trigger(sql = false)]
+fn wake_workers<'a>(
     _trigger: &'a PgTrigger<'a>,
 ) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError> {
-    wake::dispatchers_on_commit();
+    wake::workers_on_commit();
     Ok(None)
+}
+
+/// `recur._is_dispatching()`.
+#[pg_extern(sql = false)]
+fn is_dispatching() -> bool {
+    wake::Dispatching::is_under_way()
 }
 
 /// Called by the install script: the launcher starts a dispatcher as soon as CREATE EXTENSION commits.

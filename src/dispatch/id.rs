@@ -1,6 +1,6 @@
 //! A dispatch's id: a pure function of the action and the occurrence.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use uuid::{Builder, Uuid};
 
 /// UUIDv7 layout: the occurrence's millisecond in front, then 74 bits of a SHA-1 (UUIDv5) over the action's id
@@ -15,6 +15,21 @@ pub fn of_occurrence(action: Uuid, scheduled_at: DateTime<Utc>) -> Uuid {
     tail.copy_from_slice(&hash.as_bytes()[6..]);
     let millis = micros.div_euclid(1000).max(0) as u64;
     Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
+}
+
+/// An id in the same layout for a dispatch of no occurrence: triggered by hand, or enqueued.
+pub fn random(at: DateTime<Utc>) -> Uuid {
+    let millis = at.timestamp_millis().max(0) as u64;
+    let mut tail = [0; 10];
+    tail.copy_from_slice(&Uuid::new_v4().as_bytes()[6..]);
+    Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
+}
+
+/// A part of `most` microseconds that depends on the id alone, evenly spread over all ids: always the same for one
+/// occurrence.
+pub fn fraction(id: Uuid, most: i64) -> TimeDelta {
+    let hash = id.as_u128() & u128::from(u32::MAX);
+    TimeDelta::microseconds(((i128::from(most) * hash as i128) >> 32) as i64)
 }
 
 #[cfg(test)]

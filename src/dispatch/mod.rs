@@ -1,8 +1,12 @@
 //! Turning due actions into dispatches.
 //!
-//! `decide` is pure: rows and `now` in, decisions out. `store` is the only place with SQL. `tick` joins them.
+//! `decide` is pure: a row and `now` in, a decision out. `definition` parses what is stored. `store` is the only place
+//! with SQL. `tick` joins them into one batch, `announce` tells the listeners.
 
+pub mod announce;
 pub mod decide;
+mod definition;
 pub mod id;
+mod query;
 pub mod store;
 pub mod tick;

@@ -1,62 +1,116 @@
-//! The dispatcher's SQL: the only place of this module that talks to the database.
-//!
-//! Each query stands in a file of its own under `sql/queries/`, is prepared once per process and is always bound.
+//! The dispatcher's SQL: the only place of this module that talks to the database. Each query stands in a file of its
+//! own under `sql/queries/`.
 
-use super::decide::{Decision, Then};
+use super::decide::Unfinished;
+use super::query::{instant_at, queries, required, uuid_at, uuids};
 use crate::pg::time;
 use chrono::{DateTime, Utc};
-use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
-use pgrx::pg_sys::{self, BuiltinOid, PgOid};
-use pgrx::prelude::*;
-use pgrx::spi::{OwnedPreparedStatement, SpiClient, SpiResult, SpiTupleTable};
-use std::cell::OnceCell;
+use pgrx::spi::SpiResult;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
+queries! {
+    LOCK_DUE = "lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID);
+    READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
+    UNFINISHED = "unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
+    ALREADY_FINISHED = "already_finished.sql" (UUIDARRAYOID);
+    CANCEL_PREVIOUS = "cancel_previous.sql" (UUIDARRAYOID);
+    INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
+    RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
+    TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
+    NEXT_INSTANT = "next_instant.sql" (TIMESTAMPTZOID);
+    NEXT_AVAILABLE = "next_available.sql" (TIMESTAMPTZOID);
+    NEWLY_AVAILABLE = "newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    COUNT_NEWLY_AVAILABLE = "count_newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID);
+    COUNT_DUE_AT = "count_due_at.sql" (TIMESTAMPTZOID, INT8OID);
+    NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
+    RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
+    EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID);
+    NEXT_LEASE_END = "next_lease_end.sql" ();
+    TURN_HISTORY = "turn_history.sql" (TEXTOID, TIMESTAMPTZOID);
+}
+
+type Instant = DateTime<Utc>;
+
 /// A due timer that this transaction has locked.
+#[derive(Clone)]
 pub struct LockedTimer {
     pub action: Uuid,
-    pub next_run_at: DateTime<Utc>,
+    pub due_at: Instant,
+    pub next_run_at: Instant,
+    pub last_run_at: Option<Instant>,
     pub run_count: i64,
 }
 
-/// What the decision needs of a definition, as stored: not yet parsed.
+/// What the decision needs of a definition, as stored: not yet parsed. Spans are in microseconds.
 pub struct StoredDefinition {
     pub action: Uuid,
     pub schedule: String,
     pub timezone: String,
-    pub starts_at: Option<DateTime<Utc>>,
-    pub ends_at: Option<DateTime<Utc>>,
-    pub max_runs: Option<i64>,
+    pub starts_at: Option<Instant>,
+    pub ends_at: Option<Instant>,
+    pub max_runs: Option<i32>,
     pub on_dst_gap: String,
     pub on_dst_fold: String,
+    pub misfire: String,
+    pub misfire_grace: Option<i64>,
+    pub catchup_limit: i32,
+    pub overlap: String,
+    pub jitter: Option<i64>,
+    pub horizon: Option<i64>,
+    pub horizon_count: Option<i32>,
     pub notify_channel: Option<String>,
-}
-
-/// A dispatch that was inserted, as far as a notification tells of it.
-pub struct Announced {
-    pub id: Uuid,
-    pub action: Uuid,
-    pub scheduled_at: DateTime<Utc>,
-    pub namespace: String,
-    pub tenant: String,
     pub provider: String,
     pub action_type: String,
+    pub namespace: String,
+    pub tenant: String,
 }
 
-pub fn lock_due(now: DateTime<Utc>, limit: i64) -> SpiResult<Vec<LockedTimer>> {
-    LOCK_DUE.with(|query| {
-        query.rows(&[time::timestamptz(now).into(), limit.into()], |row| {
-            Ok(LockedTimer {
-                action: uuid_at(row, 1)?,
-                next_run_at: required(instant_at(row, 2)?)?,
-                run_count: required(row.get(3)?)?,
-            })
-        })
+fn locked_timer(row: &pgrx::spi::SpiTupleTable) -> SpiResult<LockedTimer> {
+    Ok(LockedTimer {
+        action: uuid_at(row, 1)?,
+        due_at: required(instant_at(row, 2)?)?,
+        next_run_at: required(instant_at(row, 3)?)?,
+        last_run_at: instant_at(row, 4)?,
+        run_count: required(row.get(5)?)?,
     })
 }
 
-pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<Vec<StoredDefinition>> {
-    READ_DEFINITIONS.with(|query| {
+pub fn lock_due(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
+    let arguments = [
+        time::timestamptz(from).into(),
+        time::timestamptz(now).into(),
+        limit.into(),
+    ];
+    LOCK_DUE.with(|query| query.rows(&arguments, locked_timer))
+}
+
+/// The timers, and the tenant that was served last.
+pub fn lock_due_fairly(
+    from: Instant,
+    now: Instant,
+    limit: i64,
+    after_tenant: &str,
+) -> SpiResult<(Vec<LockedTimer>, Option<String>)> {
+    let arguments = [
+        time::timestamptz(from).into(),
+        time::timestamptz(now).into(),
+        limit.into(),
+        after_tenant.into(),
+    ];
+    let rows = LOCK_DUE_FAIRLY.with(|query| {
+        query.rows(&arguments, |row| {
+            Ok((locked_timer(row)?, row.get::<String>(6)?))
+        })
+    })?;
+    let last = rows.last().and_then(|(_, tenant)| tenant.clone());
+    Ok((rows.into_iter().map(|(timer, _)| timer).collect(), last))
+}
+
+pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<HashMap<Uuid, StoredDefinition>> {
+    let rows = READ_DEFINITIONS.with(|query| {
         query.rows(&[uuids(actions).into()], |row| {
             Ok(StoredDefinition {
                 action: uuid_at(row, 1)?,
@@ -67,88 +121,234 @@ pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<Vec<StoredDefinition>> 
                 max_runs: row.get(6)?,
                 on_dst_gap: required(row.get(7)?)?,
                 on_dst_fold: required(row.get(8)?)?,
-                notify_channel: row.get(9)?,
+                misfire: required(row.get(9)?)?,
+                misfire_grace: row.get(10)?,
+                catchup_limit: required(row.get(11)?)?,
+                overlap: required(row.get(12)?)?,
+                jitter: row.get(13)?,
+                horizon: row.get(14)?,
+                horizon_count: row.get(15)?,
+                notify_channel: row.get(16)?,
+                provider: required(row.get(17)?)?,
+                action_type: required(row.get(18)?)?,
+                namespace: required(row.get(19)?)?,
+                tenant: required(row.get(20)?)?,
             })
         })
-    })
+    })?;
+    Ok(rows
+        .into_iter()
+        .map(|definition| (definition.action, definition))
+        .collect())
 }
 
-/// (dispatch id, action, occurrence), as arrays.
-#[derive(Default)]
-pub struct NewDispatches {
-    pub ids: Vec<Uuid>,
-    pub actions: Vec<Uuid>,
-    pub occurrences: Vec<DateTime<Utc>>,
-}
-
-pub fn insert_dispatches(new: NewDispatches) -> SpiResult<Vec<Announced>> {
-    if new.ids.is_empty() {
-        return Ok(Vec::new());
+pub fn unfinished(actions: Vec<Uuid>, now: Instant) -> SpiResult<HashMap<Uuid, Unfinished>> {
+    if actions.is_empty() {
+        return Ok(HashMap::new());
     }
-    let occurrences: Vec<_> = new.occurrences.into_iter().map(time::timestamptz).collect();
-    let arguments = [
-        uuids(new.ids).into(),
-        uuids(new.actions).into(),
-        occurrences.into(),
-    ];
-    INSERT_DISPATCHES.with(|query| {
+    let arguments = [uuids(actions).into(), time::timestamptz(now).into()];
+    let rows = UNFINISHED.with(|query| {
         query.rows(&arguments, |row| {
-            Ok(Announced {
-                id: uuid_at(row, 1)?,
-                action: uuid_at(row, 2)?,
-                scheduled_at: required(instant_at(row, 3)?)?,
-                namespace: required(row.get(4)?)?,
-                tenant: required(row.get(5)?)?,
-                provider: required(row.get(6)?)?,
-                action_type: required(row.get(7)?)?,
-            })
+            let unfinished = Unfinished {
+                pending: required(row.get(2)?)?,
+                running: required(row.get(3)?)?,
+            };
+            Ok((uuid_at(row, 1)?, unfinished))
         })
-    })
+    })?;
+    Ok(rows.into_iter().collect())
 }
 
-pub fn advance_timers(decisions: &[(Uuid, Decision)]) -> SpiResult<()> {
-    if decisions.is_empty() {
+pub fn already_finished(dispatches: Vec<Uuid>) -> SpiResult<HashSet<Uuid>> {
+    if dispatches.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows = ALREADY_FINISHED
+        .with(|query| query.rows(&[uuids(dispatches).into()], |row| uuid_at(row, 1)))?;
+    Ok(rows.into_iter().collect())
+}
+
+pub fn cancel_previous(actions: Vec<Uuid>) -> SpiResult<()> {
+    if actions.is_empty() {
         return Ok(());
     }
-    let actions = decisions.iter().map(|(action, _)| *action).collect();
-    let fired: Vec<_> = decisions
-        .iter()
-        .map(|(_, decision)| decision.fire.map(time::timestamptz))
-        .collect();
-    let (next, ended): (Vec<_>, Vec<_>) = decisions
-        .iter()
-        .map(|(_, decision)| match decision.then {
-            Then::WaitUntil(next) => (Some(time::timestamptz(next)), None),
-            Then::End(reason) => (None, Some(reason.name())),
-        })
-        .unzip();
+    CANCEL_PREVIOUS.with(|query| query.execute(&[uuids(actions).into()]))
+}
+
+/// A dispatch to be inserted.
+pub struct NewDispatch {
+    pub id: Uuid,
+    pub action: Uuid,
+    pub occurrence: Instant,
+    pub available_at: Instant,
+}
+
+/// The ids of those that were not there before.
+pub fn insert_dispatches(new: &[NewDispatch]) -> SpiResult<HashSet<Uuid>> {
+    if new.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let instants = |of: fn(&NewDispatch) -> Instant| -> Vec<_> {
+        new.iter().map(|one| time::timestamptz(of(one))).collect()
+    };
     let arguments = [
-        uuids(actions).into(),
-        fired.into(),
-        next.into(),
+        uuids(new.iter().map(|one| one.id)).into(),
+        uuids(new.iter().map(|one| one.action)).into(),
+        instants(|one| one.occurrence).into(),
+        instants(|one| one.available_at).into(),
+    ];
+    let rows = INSERT_DISPATCHES.with(|query| query.rows(&arguments, |row| uuid_at(row, 1)))?;
+    Ok(rows.into_iter().collect())
+}
+
+/// How a timer goes on.
+pub struct Advance {
+    pub action: Uuid,
+    pub runs: i32,
+    pub fired: Option<Instant>,
+    pub next_run_at: Option<Instant>,
+    pub due_at: Option<Instant>,
+    pub ended_reason: Option<&'static str>,
+}
+
+pub fn advance_timers(advances: &[Advance]) -> SpiResult<()> {
+    if advances.is_empty() {
+        return Ok(());
+    }
+    let instants = |of: fn(&Advance) -> Option<Instant>| -> Vec<_> {
+        advances
+            .iter()
+            .map(|one| of(one).map(time::timestamptz))
+            .collect()
+    };
+    let runs: Vec<i32> = advances.iter().map(|one| one.runs).collect();
+    let ended: Vec<_> = advances.iter().map(|one| one.ended_reason).collect();
+    let arguments = [
+        uuids(advances.iter().map(|one| one.action)).into(),
+        runs.into(),
+        instants(|one| one.fired).into(),
+        instants(|one| one.next_run_at).into(),
+        instants(|one| one.due_at).into(),
         ended.into(),
     ];
     ADVANCE_TIMERS.with(|query| query.execute(&arguments))
 }
 
-pub fn record_errors(errors: &[(Uuid, String)], now: DateTime<Utc>) -> SpiResult<()> {
-    if errors.is_empty() {
-        return Ok(());
-    }
-    let (actions, messages): (Vec<_>, Vec<_>) = errors.iter().cloned().unzip();
-    let arguments = [
-        uuids(actions).into(),
-        messages.into(),
-        time::timestamptz(now).into(),
-    ];
-    RECORD_ERRORS.with(|query| query.execute(&arguments))
+/// What recording an error did to its action.
+pub struct Recorded {
+    pub action: Uuid,
+    pub errors_in_a_row: i32,
+    pub paused: bool,
 }
 
-/// The next instant at which anything is due.
-pub fn next_instant() -> SpiResult<Option<DateTime<Utc>>> {
+pub fn record_errors(
+    errors: &[(Uuid, String)],
+    now: Instant,
+    pause_after: i32,
+) -> SpiResult<Vec<Recorded>> {
+    if errors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let messages: Vec<_> = errors.iter().map(|(_, message)| message.clone()).collect();
+    let arguments = [
+        uuids(errors.iter().map(|(action, _)| *action)).into(),
+        messages.into(),
+        time::timestamptz(now).into(),
+        pause_after.into(),
+    ];
+    RECORD_ERRORS.with(|query| {
+        query.rows(&arguments, |row| {
+            Ok(Recorded {
+                action: uuid_at(row, 1)?,
+                errors_in_a_row: required(row.get(2)?)?,
+                paused: required(row.get(3)?)?,
+            })
+        })
+    })
+}
+
+/// (action, problem).
+pub fn tell_contacts(problems: Vec<(Uuid, String)>) -> SpiResult<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let (actions, texts): (Vec<_>, Vec<_>) = problems.into_iter().unzip();
+    TELL_CONTACTS.with(|query| query.execute(&[uuids(actions).into(), texts.into()]))
+}
+
+/// The next instant at which anything is due, `from` this one on.
+pub fn next_instant(from: Instant) -> SpiResult<Option<Instant>> {
     NEXT_INSTANT.with(|query| {
-        let rows = query.rows(&[], |row| instant_at(row, 1))?;
+        let rows = query.rows(&[time::timestamptz(from).into()], |row| instant_at(row, 1))?;
         Ok(rows.into_iter().flatten().next())
+    })
+}
+
+/// How many timers are due at exactly this instant, counting no further than `limit`.
+pub fn count_due_at(instant: Instant, limit: i64) -> SpiResult<i64> {
+    COUNT_DUE_AT.with(|query| {
+        let arguments = [time::timestamptz(instant).into(), limit.into()];
+        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
+        Ok(rows.into_iter().next().unwrap_or(0))
+    })
+}
+
+/// When a dispatch becomes available that is not yet.
+pub fn next_available(now: Instant) -> SpiResult<Option<Instant>> {
+    NEXT_AVAILABLE.with(|query| {
+        let rows = query.rows(&[time::timestamptz(now).into()], |row| instant_at(row, 1))?;
+        Ok(rows.into_iter().flatten().next())
+    })
+}
+
+/// A dispatch, as far as a notification tells of it.
+pub struct Announced {
+    pub id: Uuid,
+    pub action: Option<Uuid>,
+    pub scheduled_at: Instant,
+    pub namespace: String,
+    pub tenant: String,
+    pub provider: String,
+    pub action_type: String,
+    pub channel: Option<String>,
+}
+
+pub fn newly_available(after: Instant, until: Instant, limit: i64) -> SpiResult<Vec<Announced>> {
+    let arguments = [
+        time::timestamptz(after).into(),
+        time::timestamptz(until).into(),
+        limit.into(),
+    ];
+    NEWLY_AVAILABLE.with(|query| {
+        query.rows(&arguments, |row| {
+            let action: Option<pgrx::datum::Uuid> = row.get(2)?;
+            Ok(Announced {
+                id: uuid_at(row, 1)?,
+                action: action.map(|id| Uuid::from_bytes(*id.as_bytes())),
+                scheduled_at: required(instant_at(row, 3)?)?,
+                namespace: required(row.get(4)?)?,
+                tenant: required(row.get(5)?)?,
+                provider: required(row.get(6)?)?,
+                action_type: required(row.get(7)?)?,
+                channel: row.get(8)?,
+            })
+        })
+    })
+}
+
+/// (channel, provider, count).
+pub fn count_newly_available(
+    after: Instant,
+    until: Instant,
+) -> SpiResult<Vec<(Option<String>, String, i64)>> {
+    let arguments = [
+        time::timestamptz(after).into(),
+        time::timestamptz(until).into(),
+    ];
+    COUNT_NEWLY_AVAILABLE.with(|query| {
+        query.rows(&arguments, |row| {
+            Ok((row.get(1)?, required(row.get(2)?)?, required(row.get(3)?)?))
+        })
     })
 }
 
@@ -175,6 +375,14 @@ pub struct NewEvents {
     pub details: Vec<String>,
 }
 
+impl NewEvents {
+    pub fn add(&mut self, action: Uuid, kind: &'static str, detail: &serde_json::Value) {
+        self.actions.push(action);
+        self.kinds.push(kind);
+        self.details.push(detail.to_string());
+    }
+}
+
 pub fn record_events(events: NewEvents) -> SpiResult<()> {
     if events.actions.is_empty() {
         return Ok(());
@@ -187,93 +395,28 @@ pub fn record_events(events: NewEvents) -> SpiResult<()> {
     RECORD_EVENTS.with(|query| query.execute(&arguments))
 }
 
-/// A query that is prepared on first use and kept for the life of the process.
-struct Query {
-    sql: &'static str,
-    parameters: &'static [BuiltinOid],
-    plan: OnceCell<&'static OwnedPreparedStatement>,
+/// Gives dispatches back whose consumers have not reported in time; returns how many.
+pub fn expire_leases(now: Instant, limit: i32) -> SpiResult<i64> {
+    EXPIRE_LEASES.with(|query| {
+        let arguments = [time::timestamptz(now).into(), limit.into()];
+        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
+        Ok(rows.into_iter().next().unwrap_or(0))
+    })
 }
 
-macro_rules! queries {
-    ($($name:ident = $file:literal ($($parameter:ident),*);)*) => {
-        thread_local! {
-            $(static $name: Query = const { Query {
-                sql: include_str!(concat!("../../sql/queries/", $file)),
-                parameters: &[$(BuiltinOid::$parameter),*],
-                plan: OnceCell::new(),
-            } };)*
-        }
-    };
+/// When the next lease ends.
+pub fn next_lease_end() -> SpiResult<Option<Instant>> {
+    NEXT_LEASE_END.with(|query| {
+        let rows = query.rows(&[], |row| instant_at(row, 1))?;
+        Ok(rows.into_iter().flatten().next())
+    })
 }
 
-queries! {
-    LOCK_DUE = "lock_due.sql" (TIMESTAMPTZOID, INT8OID);
-    READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
-    INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID);
-    ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
-    RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID);
-    NEXT_INSTANT = "next_instant.sql" ();
-    NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
-    RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
-}
-
-impl Query {
-    fn plan(&self, client: &SpiClient) -> SpiResult<&'static OwnedPreparedStatement> {
-        if let Some(plan) = self.plan.get() {
-            return Ok(plan);
-        }
-        let parameters: Vec<PgOid> = self
-            .parameters
-            .iter()
-            .map(|&oid| PgOid::BuiltIn(oid))
-            .collect();
-        // Leaked on purpose: it lives as long as the process, and must not be freed after Postgres is gone.
-        let plan = Box::leak(Box::new(client.prepare_mut(self.sql, &parameters)?.keep()));
-        Ok(self.plan.get_or_init(|| plan))
-    }
-
-    fn rows<T>(
-        &self,
-        arguments: &[DatumWithOid],
-        read: impl Fn(&SpiTupleTable) -> SpiResult<T>,
-    ) -> SpiResult<Vec<T>> {
-        Spi::connect_mut(|client| {
-            let plan = self.plan(client)?;
-            let mut table = client.update(plan, None, arguments)?;
-            let mut rows = Vec::with_capacity(table.len());
-            while table.next().is_some() {
-                rows.push(read(&table)?);
-            }
-            Ok(rows)
-        })
-    }
-
-    fn execute(&self, arguments: &[DatumWithOid]) -> SpiResult<()> {
-        Spi::connect_mut(|client| {
-            let plan = self.plan(client)?;
-            client.update(plan, None, arguments)?;
-            Ok(())
-        })
-    }
-}
-
-fn required<T>(value: Option<T>) -> SpiResult<T> {
-    value.ok_or(pgrx::spi::SpiError::InvalidPosition)
-}
-
-fn uuid_at(row: &SpiTupleTable, ordinal: usize) -> SpiResult<Uuid> {
-    let value: PgUuid = required(row.get(ordinal)?)?;
-    Ok(Uuid::from_bytes(*value.as_bytes()))
-}
-
-fn instant_at(row: &SpiTupleTable, ordinal: usize) -> SpiResult<Option<DateTime<Utc>>> {
-    let value: Option<TimestampWithTimeZone> = row.get(ordinal)?;
-    Ok(value.and_then(|value| time::from_micros(pg_sys::TimestampTz::from(value))))
-}
-
-fn uuids(values: Vec<Uuid>) -> Vec<PgUuid> {
-    values
-        .into_iter()
-        .map(|value| PgUuid::from_bytes(value.into_bytes()))
-        .collect()
+/// Opens the next partition of the history if it is time. True if it was.
+pub fn turn_history(retention: &str, now: Instant) -> SpiResult<bool> {
+    TURN_HISTORY.with(|query| {
+        let arguments = [retention.into(), time::timestamptz(now).into()];
+        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
+        Ok(rows.into_iter().next().unwrap_or(false))
+    })
 }

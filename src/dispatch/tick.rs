@@ -1,218 +1,386 @@
 //! One batch: lock, decide, write, notify. All in the caller's transaction.
 
-use super::decide::{self, Decision, Due, Then};
-use super::id;
+use super::decide::{self, Decision, Due, EndReason, Horizon, Overlap, Then};
+use super::definition::{self, Compiled};
 use super::store::{
-    self, Announced, LockedTimer, NewDispatches, NewEvents, Notifications, StoredDefinition,
+    self, Advance, Announced, LockedTimer, NewDispatch, NewEvents, StoredDefinition,
 };
+use super::{announce, id};
 use crate::guc;
-use chrono::{DateTime, SecondsFormat, Utc};
+use crate::pg::{subtransaction, time};
+use crate::wake;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use pgrx::check_for_interrupts;
 use pgrx::spi::SpiResult;
-use recurrence::{Bounds, OnFold, OnGap, Recurrence, ScheduleCache, Zone};
-use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-/// What one batch did.
-pub struct Tick {
-    /// The instant it worked for.
-    pub now: DateTime<Utc>,
-    pub dispatched: usize,
-    pub ended: usize,
-    pub failed: usize,
-    /// The batch was full: there may be more that is due.
-    pub more: bool,
-    /// When anything is due next.
-    pub next_instant: Option<DateTime<Utc>>,
+type Instant = DateTime<Utc>;
+
+/// Which timers a batch takes.
+pub struct Scope {
+    /// The instant it works for.
+    pub now: Instant,
+    /// No timer is due earlier.
+    pub from: Instant,
+    pub order: Order,
 }
 
-/// Runs one batch; an SQL error is raised as such.
-pub fn run_batch(now: DateTime<Utc>) -> Tick {
-    match try_run_batch(now, guc::batch_size()) {
+pub enum Order {
+    /// What has been due longest.
+    Oldest,
+    /// A share for every tenant, beginning after this one.
+    Fair { after_tenant: String },
+    /// What will be due at this instant, ahead of its time.
+    Staged { instant: Instant },
+}
+
+/// What one batch did.
+#[derive(Default)]
+pub struct Tick {
+    pub dispatched: usize,
+    pub skipped: u64,
+    /// The actions that have come to their end, and why.
+    pub ended: Vec<(Uuid, EndReason)>,
+    pub failed: usize,
+    /// There may be more that is due.
+    pub more: bool,
+    /// When the last of the locked timers was due.
+    pub last_due_at: Option<Instant>,
+    /// With `Order::Fair`: the tenant that was served last.
+    pub last_tenant: Option<String>,
+    /// How late each dispatch was, in microseconds.
+    pub lateness: Vec<i64>,
+}
+
+/// Runs one batch; an SQL error that is not the fault of a row is raised as such.
+pub fn run_batch(scope: &Scope) -> Tick {
+    let _quiet = wake::Dispatching::begin();
+    match try_run_batch(scope, guc::batch_size()) {
         Ok(tick) => tick,
         Err(error) => pgrx::error!("pg_recur: {error}"),
     }
 }
 
-fn try_run_batch(now: DateTime<Utc>, batch_size: i64) -> SpiResult<Tick> {
-    let locked = store::lock_due(now, batch_size)?;
-    let more = locked.len() as i64 == batch_size;
-    let mut tick = Tick {
-        now,
-        dispatched: 0,
-        ended: 0,
-        failed: 0,
-        more,
-        next_instant: None,
+fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
+    let mut last_tenant = None;
+    let locked = match &scope.order {
+        Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
+        Order::Staged { instant } => store::lock_due(*instant, *instant, batch_size)?,
+        Order::Fair { after_tenant } => {
+            let (locked, last) =
+                store::lock_due_fairly(scope.from, scope.now, batch_size, after_tenant)?;
+            last_tenant = last;
+            locked
+        }
     };
-    if !locked.is_empty() {
-        let definitions =
-            store::read_definitions(locked.iter().map(|timer| timer.action).collect())?;
-        let outcome = decide_all(&locked, &definitions, now);
-        tick.ended = outcome.ended();
-        tick.failed = outcome.errors.len();
-        let announced = store::insert_dispatches(outcome.new_dispatches())?;
-        tick.dispatched = announced.len();
-        store::advance_timers(&outcome.decisions)?;
-        store::record_errors(&outcome.errors, now)?;
-        store::record_events(outcome.events())?;
-        store::notify(notifications(&announced, &definitions))?;
+    let mut tick = Tick {
+        more: locked.len() as i64 == batch_size,
+        last_due_at: locked.last().map(|timer| timer.due_at),
+        last_tenant,
+        ..Tick::default()
+    };
+    if locked.is_empty() {
+        return Ok(tick);
     }
-    if !more {
-        tick.next_instant = store::next_instant()?;
+    let mut errors = Vec::new();
+    match subtransaction::attempt(|| write(scope, &locked)) {
+        Ok(written) => tick.add(written?, &mut errors),
+        // One of them is to blame. Alone, each shows whether it is the one.
+        Err(_) => {
+            for timer in &locked {
+                check_for_interrupts!();
+                match subtransaction::attempt(|| write(scope, std::slice::from_ref(timer))) {
+                    Ok(written) => tick.add(written?, &mut errors),
+                    Err(failure) => errors.push((timer.action, failure.to_string())),
+                }
+            }
+        }
     }
+    tick.failed = errors.len();
+    record_errors(errors, scope.now)?;
     Ok(tick)
 }
 
+/// What writing some of the timers came to.
 #[derive(Default)]
-struct Outcome {
-    decisions: Vec<(Uuid, Decision)>,
+struct Written {
+    dispatched: usize,
+    skipped: u64,
+    ended: Vec<(Uuid, EndReason)>,
+    still_due: bool,
+    lateness: Vec<i64>,
     /// Actions that can't be evaluated, and why.
     errors: Vec<(Uuid, String)>,
 }
 
-impl Outcome {
-    fn ended(&self) -> usize {
-        let ended = |(_, decision): &&(Uuid, Decision)| matches!(decision.then, Then::End(_));
-        self.decisions.iter().filter(ended).count()
+impl Tick {
+    fn add(&mut self, written: Written, errors: &mut Vec<(Uuid, String)>) {
+        self.dispatched += written.dispatched;
+        self.skipped += written.skipped;
+        self.ended.extend(written.ended);
+        self.more |= written.still_due;
+        self.lateness.extend(written.lateness);
+        errors.extend(written.errors);
     }
+}
 
-    fn events(&self) -> NewEvents {
-        let mut events = NewEvents::default();
-        for (action, decision) in &self.decisions {
-            if let Then::End(reason) = decision.then {
-                events.actions.push(*action);
-                events.kinds.push(reason.event_kind());
-                events.details.push(json!({}).to_string());
-            }
-        }
-        for (action, message) in &self.errors {
-            events.actions.push(*action);
-            events.kinds.push("action.error");
-            events.details.push(json!({ "error": message }).to_string());
-        }
-        events
-    }
+fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
+    let now = scope.now;
+    let definitions = store::read_definitions(locked.iter().map(|timer| timer.action).collect())?;
+    let mut written = Written::default();
+    let decisions = decide_all(scope, locked, &definitions, &mut written)?;
 
-    fn new_dispatches(&self) -> NewDispatches {
-        let mut new = NewDispatches::default();
-        for (action, decision) in &self.decisions {
-            if let Some(occurrence) = decision.fire {
-                new.ids.push(id::of_occurrence(*action, occurrence));
-                new.actions.push(*action);
-                new.occurrences.push(occurrence);
-            }
-        }
-        new
+    let mut new = new_dispatches(&decisions, &definitions, now);
+    drop_finished(&mut new, locked)?;
+    let cancelling = decisions.iter().filter(|(_, d)| d.cancels_previous);
+    store::cancel_previous(cancelling.map(|(action, _)| *action).collect())?;
+    let inserted = store::insert_dispatches(&new)?;
+    if inserted.len() < new.len() {
+        new.retain(|dispatch| inserted.contains(&dispatch.id));
     }
+    written.dispatched = new.len();
+    let clock = time::now();
+    written.lateness = new
+        .iter()
+        .filter(|dispatch| dispatch.occurrence <= now)
+        .map(|dispatch| (clock - dispatch.occurrence).num_microseconds().unwrap_or(i64::MAX))
+        .collect();
+    store::advance_timers(&advances(&decisions, &new, now, &mut written))?;
+    store::record_events(events(&decisions, &new, &mut written))?;
+    let available: Vec<Announced> = new
+        .iter()
+        .filter(|dispatch| dispatch.available_at <= clock)
+        .filter_map(|dispatch| announced(dispatch, definitions.get(&dispatch.action)?))
+        .collect();
+    store::notify(announce::messages(&available))?;
+    Ok(written)
 }
 
 fn decide_all(
+    scope: &Scope,
     locked: &[LockedTimer],
-    definitions: &[StoredDefinition],
-    now: DateTime<Utc>,
-) -> Outcome {
-    let definitions: HashMap<Uuid, &StoredDefinition> = definitions
-        .iter()
-        .map(|definition| (definition.action, definition))
-        .collect();
-    let mut outcome = Outcome::default();
+    definitions: &HashMap<Uuid, StoredDefinition>,
+    written: &mut Written,
+) -> SpiResult<Vec<(Uuid, Decision)>> {
+    let mut compiled: Vec<(&LockedTimer, Option<i32>, Compiled)> = Vec::with_capacity(locked.len());
     for timer in locked {
         // A definition that is gone takes its timer with it: nothing to do.
-        let Some(definition) = definitions.get(&timer.action) else {
+        let Some(stored) = definitions.get(&timer.action) else {
             continue;
         };
-        match recurrence_of(definition) {
-            Ok(recurrence) => {
-                let due = Due {
-                    recurrence: &recurrence,
-                    next_run_at: timer.next_run_at,
-                    run_count: timer.run_count,
-                    max_runs: definition.max_runs,
-                    ends_at: definition.ends_at,
-                };
-                outcome
-                    .decisions
-                    .push((timer.action, decide::decide(&due, now)));
-            }
-            Err(message) => outcome.errors.push((timer.action, message)),
+        match definition::compile(stored) {
+            Ok(one) => compiled.push((timer, stored.max_runs, one)),
+            // A timer that is only looked at ahead of its time has time to be mended.
+            Err(_) if matches!(scope.order, Order::Staged { .. }) => {}
+            Err(message) => written.errors.push((timer.action, message)),
         }
     }
-    outcome
-}
-
-/// Far more schedules than an application has, at about a kilobyte each.
-const SCHEDULES_KEPT: usize = 10_000;
-
-thread_local! {
-    /// A million actions share a few schedules: each text is parsed once.
-    static SCHEDULES: RefCell<ScheduleCache> = RefCell::new(ScheduleCache::new(SCHEDULES_KEPT));
-}
-
-fn recurrence_of(definition: &StoredDefinition) -> Result<Recurrence, String> {
-    let schedule = SCHEDULES
-        .with_borrow_mut(|cache| cache.parse(&definition.schedule))
-        .map_err(|error| error.to_string())?;
-    let zone = Zone::parse(&definition.timezone).map_err(|error| error.to_string())?;
-    let on_gap: OnGap = definition
-        .on_dst_gap
-        .parse()
-        .map_err(|_| "unknown on_dst_gap")?;
-    let on_fold: OnFold = definition
-        .on_dst_fold
-        .parse()
-        .map_err(|_| "unknown on_dst_fold")?;
-    // The dispatcher counts runs itself: max_runs counts what was dispatched, not what was due.
-    let bounds = Bounds {
-        starts_at: definition.starts_at,
-        ends_at: definition.ends_at,
-        max_runs: None,
-    };
-    Recurrence::new(schedule, zone, bounds, on_gap, on_fold).map_err(|error| error.to_string())
-}
-
-/// One message a dispatch, or, of a batch larger than `recur.notify_each_max`, one a channel and provider. Ids and
-/// routing only: a payload could be secret, or too long.
-fn notifications(announced: &[Announced], definitions: &[StoredDefinition]) -> Notifications {
-    let default_channel = guc::notify_channel();
-    let channels: HashMap<Uuid, &str> = definitions
-        .iter()
-        .filter_map(|definition| Some((definition.action, definition.notify_channel.as_deref()?)))
-        .collect();
-    let channel_of = |dispatch: &Announced| {
-        *channels
-            .get(&dispatch.action)
-            .unwrap_or(&default_channel.as_str())
-    };
-    let mut notifications = Notifications::default();
-    let mut add = |channel: &str, payload: Value| {
-        notifications.channels.push(channel.to_owned());
-        notifications.payloads.push(payload.to_string());
-    };
-    if announced.len() > guc::notify_each_max() {
-        let mut counts = BTreeMap::<(&str, &str), usize>::new();
-        for dispatch in announced {
-            *counts
-                .entry((channel_of(dispatch), &dispatch.provider))
-                .or_default() += 1;
-        }
-        for ((channel, provider), count) in counts {
-            add(channel, json!({ "provider": provider, "count": count }));
-        }
-        return notifications;
-    }
-    for dispatch in announced {
-        let payload = json!({
-            "id": dispatch.id.to_string(),
-            "action_id": dispatch.action.to_string(),
-            "scheduled_at": dispatch.scheduled_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-            "namespace": dispatch.namespace,
-            "tenant": dispatch.tenant,
-            "provider": dispatch.provider,
-            "action_type": dispatch.action_type,
+    if let Order::Staged { instant } = scope.order {
+        // Where the decision could still change before the instant, it is taken then.
+        compiled.retain(|(_, _, one)| {
+            one.policy.overlap == Overlap::Allow && one.policy.horizon.is_none()
         });
-        add(channel_of(dispatch), payload);
+        for (_, _, one) in &mut compiled {
+            one.policy.horizon = Some(Horizon {
+                reach: instant - scope.now,
+                count: None,
+            });
+        }
     }
-    notifications
+    let careful: Vec<Uuid> = compiled
+        .iter()
+        .filter(|(_, _, one)| one.policy.overlap != Overlap::Allow)
+        .map(|(timer, _, _)| timer.action)
+        .collect();
+    let unfinished = store::unfinished(careful, scope.now)?;
+    Ok(compiled
+        .iter()
+        .map(|(timer, max_runs, one)| {
+            let due = Due {
+                recurrence: &one.recurrence,
+                next_run_at: timer.next_run_at,
+                run_count: timer.run_count,
+                max_runs: max_runs.map(i64::from),
+                policy: one.policy,
+                unfinished: unfinished.get(&timer.action).copied().unwrap_or_default(),
+            };
+            let mut decision = decide::decide(&due, scope.now);
+            if let (Order::Staged { .. }, Then::Wait { next, look_at }) =
+                (&scope.order, &mut decision.then)
+            {
+                *look_at = *next;
+            }
+            (timer.action, decision)
+        })
+        .collect())
+}
+
+fn new_dispatches(
+    decisions: &[(Uuid, Decision)],
+    definitions: &HashMap<Uuid, StoredDefinition>,
+    now: Instant,
+) -> Vec<NewDispatch> {
+    let clock = time::now();
+    let mut new = Vec::with_capacity(decisions.len());
+    for (action, decision) in decisions {
+        let jitter = definitions.get(action).and_then(|stored| stored.jitter);
+        for occurrence in &decision.fire {
+            let id = id::of_occurrence(*action, *occurrence);
+            // What is due by the clock that the caller brought is available by everybody's.
+            let available_at = match *occurrence <= now {
+                true => clock.min(*occurrence),
+                false => *occurrence,
+            };
+            let delay = jitter.map_or(TimeDelta::zero(), |most| id::fraction(id, most));
+            new.push(NewDispatch {
+                id,
+                action: *action,
+                occurrence: *occurrence,
+                available_at: available_at + delay,
+            });
+        }
+    }
+    new
+}
+
+/// An occurrence that is not later than the last one may have been dispatched, and be over, already.
+fn drop_finished(new: &mut Vec<NewDispatch>, locked: &[LockedTimer]) -> SpiResult<()> {
+    let last: HashMap<Uuid, Instant> = locked
+        .iter()
+        .filter(|timer| timer.last_run_at.is_some_and(|last| last >= timer.next_run_at))
+        .filter_map(|timer| Some((timer.action, timer.last_run_at?)))
+        .collect();
+    if last.is_empty() {
+        return Ok(());
+    }
+    let suspects = new
+        .iter()
+        .filter(|one| last.get(&one.action).is_some_and(|last| *last >= one.occurrence))
+        .map(|one| one.id)
+        .collect();
+    let finished = store::already_finished(suspects)?;
+    new.retain(|one| !finished.contains(&one.id));
+    Ok(())
+}
+
+fn advances(
+    decisions: &[(Uuid, Decision)],
+    new: &[NewDispatch],
+    now: Instant,
+    written: &mut Written,
+) -> Vec<Advance> {
+    // In the order of the decisions, as the dispatches are.
+    let mut runs = HashMap::<Uuid, (i32, Instant)>::with_capacity(decisions.len());
+    for dispatch in new {
+        let entry = runs
+            .entry(dispatch.action)
+            .or_insert((0, dispatch.occurrence));
+        entry.0 += 1;
+        entry.1 = entry.1.max(dispatch.occurrence);
+    }
+    decisions
+        .iter()
+        .map(|(action, decision)| {
+            let (next_run_at, due_at, ended_reason) = match decision.then {
+                Then::Wait { next, look_at } => (Some(next), Some(look_at), None),
+                Then::End(reason) => {
+                    written.ended.push((*action, reason));
+                    (None, None, Some(reason.name()))
+                }
+            };
+            written.still_due |= due_at.is_some_and(|due| due <= now);
+            let fired = runs.get(action);
+            Advance {
+                action: *action,
+                runs: fired.map_or(0, |(count, _)| *count),
+                fired: fired.map(|(_, latest)| *latest),
+                next_run_at,
+                due_at,
+                ended_reason,
+            }
+        })
+        .collect()
+}
+
+fn events(
+    decisions: &[(Uuid, Decision)],
+    new: &[NewDispatch],
+    written: &mut Written,
+) -> NewEvents {
+    let mut events = NewEvents::default();
+    for (action, decision) in decisions {
+        for skipped in &decision.skipped {
+            written.skipped += skipped.count;
+            let detail = json!({
+                "reason": skipped.reason.name(),
+                "from": rfc3339(skipped.from),
+                "until": rfc3339(skipped.until),
+                "count": skipped.count,
+            });
+            events.add(*action, "occurrence.skipped", &detail);
+        }
+        if let Then::End(reason) = decision.then {
+            events.add(*action, reason.event_kind(), &json!({}));
+        }
+    }
+    if guc::record_dispatches() {
+        for dispatch in new {
+            let detail = json!({ "dispatch_id": dispatch.id.to_string(), "scheduled_at": rfc3339(dispatch.occurrence) });
+            events.add(dispatch.action, "occurrence.dispatched", &detail);
+        }
+    }
+    events
+}
+
+fn rfc3339(instant: Instant) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+fn announced(dispatch: &NewDispatch, definition: &StoredDefinition) -> Option<Announced> {
+    Some(Announced {
+        id: dispatch.id,
+        action: Some(dispatch.action),
+        scheduled_at: dispatch.occurrence,
+        namespace: definition.namespace.clone(),
+        tenant: definition.tenant.clone(),
+        provider: definition.provider.clone(),
+        action_type: definition.action_type.clone(),
+        channel: definition.notify_channel.clone(),
+    })
+}
+
+/// Keeps errors on their actions' rows, gives up on those that fail again and again, and tells people of them.
+fn record_errors(errors: Vec<(Uuid, String)>, now: Instant) -> SpiResult<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let recorded = store::record_errors(&errors, now, guc::pause_after_errors())?;
+    let messages: HashMap<Uuid, &String> = errors.iter().map(|(a, m)| (*a, m)).collect();
+    let mut events = NewEvents::default();
+    for (action, message) in &errors {
+        events.add(*action, "action.error", &json!({ "error": message }));
+    }
+    let mut told = HashSet::new();
+    let mut problems = Vec::new();
+    for one in recorded {
+        let message = messages.get(&one.action).map_or("", |message| message.as_str());
+        pgrx::warning!(
+            "pg_recur dispatcher: action failed action={} errors_in_a_row={} paused={} error={message:?}",
+            one.action,
+            one.errors_in_a_row,
+            one.paused
+        );
+        if one.paused {
+            let detail = json!({ "reason": format!("{} errors in a row", one.errors_in_a_row) });
+            events.add(one.action, "action.paused", &detail);
+        }
+        let is_threshold = one.errors_in_a_row == guc::error_threshold();
+        if (one.paused || is_threshold) && told.insert(one.action) {
+            problems.push((one.action, message.to_owned()));
+        }
+    }
+    store::record_events(events)?;
+    store::tell_contacts(problems)
 }

@@ -5,6 +5,7 @@ pub mod compat;
 pub mod error;
 pub mod latch;
 pub mod role;
+pub mod subtransaction;
 pub mod time;
 pub mod transaction;
 

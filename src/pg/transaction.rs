@@ -35,8 +35,8 @@ pub fn run<R>(
         }
         Ok(result)
     }))
-    .catch_others(|error| Err(failure(error)))
-    .catch_rust_panic(|error| Err(failure(error)))
+    .catch_others(|error| Err(Failure::from(&error)))
+    .catch_rust_panic(|error| Err(Failure::from(&error)))
     .execute();
     unsafe {
         if outcome.is_err() {
@@ -49,16 +49,33 @@ pub fn run<R>(
     outcome
 }
 
-fn failure(error: CaughtError) -> Failure {
-    match &error {
-        CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => Failure {
+impl From<&CaughtError> for Failure {
+    fn from(error: &CaughtError) -> Failure {
+        let report = match error {
+            CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
+            CaughtError::RustPanic { ereport, .. } => ereport,
+        };
+        Failure {
             sqlstate: sqlstate_text(report.sql_error_code()),
             message: report.message().to_owned(),
-        },
-        CaughtError::RustPanic { ereport, .. } => Failure {
-            sqlstate: sqlstate_text(ereport.sql_error_code()),
-            message: ereport.message().to_owned(),
-        },
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{} (SQLSTATE {})", self.message, self.sqlstate)
+    }
+}
+
+impl Failure {
+    /// Is it the fault of a row, rather than of the circumstances? Those are: a transaction that must be repeated,
+    /// resources that are missing, a lock that was not to be had, an operator, the system.
+    pub fn is_about_data(&self) -> bool {
+        const CIRCUMSTANCES: [&str; 5] = ["40", "53", "55", "57", "58"];
+        !CIRCUMSTANCES
+            .iter()
+            .any(|class| self.sqlstate.starts_with(class))
     }
 }
 

@@ -1,151 +1,340 @@
-//! The dispatcher of one database: sleeps until the next instant, dispatches what is due, and so on.
+//! A dispatcher of one database: sleeps until the next instant, dispatches what is due, and so on.
 
+use super::worker::{Departs, Post};
 use super::{Backoff, reload_settings};
-use crate::dispatch::tick::{self, Tick};
-use crate::guc;
-use crate::pg::{self, latch, role, time, transaction};
-use crate::shared::{self, Departure};
+use crate::dispatch::decide::EndReason;
+use crate::dispatch::tick::{self, Order, Scope, Tick};
+use crate::dispatch::{announce, store};
+use crate::pg::{latch, time, transaction};
+use crate::shared::{self, Departure, WorkerState};
+use crate::{guc, stats};
 use chrono::{DateTime, Utc};
-use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::ffi::CStr;
-use std::time::Duration;
+use pgrx::spi::SpiResult;
+use std::time::{Duration, Instant};
 
-pub fn main(slot: usize) {
-    let database = shared::slot_database(slot);
-    unsafe {
-        pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0);
-        pg_sys::before_shmem_exit(Some(leave_slot), pg_sys::Datum::from(slot));
-    }
-    pin_settings();
-    shared::occupy_slot(slot);
-    let departure = serve(database, &database_name(database));
-    shared::explain_departure(slot, departure);
-}
-
-/// What ALTER DATABASE or ALTER ROLE may have set otherwise, and our queries depend on.
-fn pin_settings() {
-    const PINNED: [(&CStr, &CStr); 3] = [
-        // Names and operators mean pg_catalog's.
-        (c"search_path", c"pg_catalog, pg_temp"),
-        // A definition is read after its timer is locked, and must then be seen as it is, not as it was.
-        (c"default_transaction_isolation", c"read committed"),
-        (c"lock_timeout", c"0"),
-    ];
-    for (name, value) in PINNED {
-        unsafe {
-            pg_sys::SetConfigOption(
-                name.as_ptr(),
-                value.as_ptr(),
-                pg_sys::GucContext::PGC_SUSET,
-                pg_sys::GucSource::PGC_S_OVERRIDE,
-            );
-        }
-    }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn leave_slot(_code: i32, slot: pg_sys::Datum) {
-    shared::leave_slot(slot.value());
-}
-
-/// Constant while we are connected: renaming a database sends its workers away first.
-fn database_name(database: pg_sys::Oid) -> String {
-    transaction::run(c"pg_recur dispatcher", move || unsafe {
-        let name = pg_sys::get_database_name(database);
-        if name.is_null() {
-            String::new()
-        } else {
-            CStr::from_ptr(name).to_string_lossy().into_owned()
-        }
-    })
-    .unwrap_or_default()
-}
+/// So many actions due at one instant are a herd: their dispatches are staged ahead of it. A batch or less is dispatched
+/// in a few hundredths of a second anyway.
+const HERD: i64 = 1_000;
+/// From time to time the dispatcher looks at all timers, whatever it believes: a safety net below the safety net.
+const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
+/// Rows that are due but locked by somebody else: their commit wakes us, their rollback does not.
+const LOCKED_ELSEWHERE: Duration = Duration::from_millis(100);
+const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
 /// Dispatches until there is a reason to leave.
-fn serve(database: pg_sys::Oid, name: &str) -> Departure {
-    let mut installation = None;
+pub fn serve(post: &mut Post, number: u8) -> Departure {
+    let mut dispatcher = Dispatcher::new(number);
     let mut backoff = Backoff::new();
     loop {
         reload_settings();
-        if shared::is_vacated(database) || !guc::enabled() || !guc::serves_database(name) {
+        if post.is_to_be_left() || usize::from(number) >= guc::dispatchers() {
             return Departure::Asked;
         }
-        let sleep = match run_once(installation, time::now()) {
-            Ok(Turn::Gone) => {
-                if installation.is_some() {
-                    log!("pg_recur dispatcher: the extension is gone, leaving");
-                    // It may have been dropped and created anew in one transaction: look again.
-                    return Departure::Asked;
-                }
-                return Departure::NothingToDo;
-            }
-            Ok(Turn::Ticked { extension, tick }) => {
-                if installation.replace(extension).is_none() {
-                    log!("pg_recur dispatcher: started");
-                }
+        post.report(WorkerState::Working, Duration::ZERO);
+        let posted = shared::take_earliest(post.slot).map(instant);
+        let (state, sleep) = match dispatcher.run_once(post, posted, time::now()) {
+            Ok(Err(Departs(departure))) => return departure,
+            Ok(Ok(sleep)) => {
                 backoff.reset();
-                pause_after(&tick, time::now())
+                (WorkerState::Sleeping, sleep)
             }
             Err(failure) => {
                 let pause = backoff.pause();
+                stats::count_failed_batch();
                 warning!(
-                    "pg_recur dispatcher: tick failed sqlstate={} message={:?} retry_in={pause:?}",
+                    "pg_recur dispatcher: batch failed database={:?} sqlstate={} retry_in={pause:?} message={:?}",
+                    post.database_name,
                     failure.sqlstate,
                     failure.message
                 );
-                pause
+                // It is not known what came of it: look at everything.
+                dispatcher = Dispatcher::new(number);
+                (WorkerState::BackingOff, pause)
             }
         };
+        dispatcher.summarize(&post.database_name);
+        post.report(state, sleep);
         latch::wait(sleep);
     }
 }
 
-enum Turn {
-    /// The extension is not, or no longer, the one that was served.
-    Gone,
-    Ticked {
-        extension: pg_sys::Oid,
-        tick: Tick,
-    },
+/// None of PostgreSQL's instants is earlier than what chrono can hold; `-infinity` stands for all of them.
+fn instant(micros: pg_sys::TimestampTz) -> DateTime<Utc> {
+    time::from_micros(micros).unwrap_or(DateTime::UNIX_EPOCH)
 }
 
-/// One batch in one transaction.
-fn run_once(
-    installation: Option<pg_sys::Oid>,
-    now: DateTime<Utc>,
-) -> Result<Turn, transaction::Failure> {
-    transaction::run(c"pg_recur dispatcher", move || {
-        let Some(extension) = pg::extension_oid() else {
-            return Turn::Gone;
+struct Dispatcher {
+    number: u8,
+    /// No timer is due before: scanning from here spares the index entries that earlier advances have left behind.
+    low_water: DateTime<Utc>,
+    /// While a backlog is drained, oldest first: how far it has come.
+    drained_until: Option<DateTime<Utc>>,
+    looked_everywhere: Instant,
+    /// The batch before was full: tenants take turns.
+    turn_of_tenants: bool,
+    last_tenant: String,
+    /// The instant whose herd has been looked for.
+    herd_checked: Option<DateTime<Utc>>,
+    staging: Option<DateTime<Utc>>,
+    /// Up to here, what became available has been announced.
+    announced_until: DateTime<Utc>,
+    summary: Summary,
+}
+
+struct Summary {
+    since: Instant,
+    batches: u64,
+    dispatched: usize,
+    skipped: u64,
+    ended: usize,
+    failed: usize,
+}
+
+impl Summary {
+    fn new() -> Summary {
+        Summary {
+            since: Instant::now(),
+            batches: 0,
+            dispatched: 0,
+            skipped: 0,
+            ended: 0,
+            failed: 0,
+        }
+    }
+}
+
+/// What a turn found out about the time to come.
+struct Outlook {
+    next_instant: Option<DateTime<Utc>>,
+    next_available: Option<DateTime<Utc>>,
+    herd: i64,
+}
+
+impl Dispatcher {
+    fn new(number: u8) -> Dispatcher {
+        Dispatcher {
+            number,
+            low_water: DateTime::UNIX_EPOCH,
+            drained_until: None,
+            looked_everywhere: Instant::now(),
+            turn_of_tenants: false,
+            last_tenant: String::new(),
+            herd_checked: None,
+            staging: None,
+            announced_until: DateTime::UNIX_EPOCH,
+            summary: Summary::new(),
+        }
+    }
+
+    /// One batch in one transaction; returns how long to sleep after it.
+    fn run_once(
+        &mut self,
+        post: &mut Post,
+        posted: Option<DateTime<Utc>>,
+        now: DateTime<Utc>,
+    ) -> Result<Result<Duration, Departs>, transaction::Failure> {
+        self.lower_water(posted);
+        let scope = self.scope(now);
+        let herd_instant = self.staging;
+        let (announced_until, herd_checked, low_water) =
+            (self.announced_until, self.herd_checked, self.low_water);
+        let announces = self.number == 0;
+        let turn = post.transaction(c"pg_recur dispatcher", move || {
+            let tick = tick::run_batch(&scope);
+            let staged = herd_instant.map(|instant| {
+                tick::run_batch(&Scope {
+                    now,
+                    from: now,
+                    order: Order::Staged { instant },
+                })
+            });
+            let look = || -> SpiResult<Outlook> {
+                if announces {
+                    announce::newly_available(announced_until, now)?;
+                }
+                let next_instant = store::next_instant(low_water)?;
+                let herd = match next_instant {
+                    Some(next) if is_near(next, now) && herd_checked != next_instant => {
+                        store::count_due_at(next, HERD)?
+                    }
+                    _ => 0,
+                };
+                let next_available = match announces {
+                    true => store::next_available(now)?,
+                    false => None,
+                };
+                Ok(Outlook {
+                    next_instant,
+                    next_available,
+                    herd,
+                })
+            };
+            match look() {
+                Ok(outlook) => (scope, tick, staged, outlook),
+                Err(error) => pgrx::error!("pg_recur: {error}"),
+            }
+        })?;
+        let (scope, tick, staged, outlook) = match turn {
+            Ok(turn) => turn,
+            Err(departs) => return Ok(Err(departs)),
         };
-        if installation.is_some_and(|known| known != extension)
-            || !role::become_owner_until_commit()
-        {
-            return Turn::Gone;
+        self.announced_until = now;
+        self.count(&tick);
+        if let Some(staged) = &staged {
+            self.count(staged);
         }
-        Turn::Ticked {
-            extension,
-            tick: tick::run_batch(now),
+        Ok(Ok(self.plan(&scope, &tick, staged.as_ref(), &outlook)))
+    }
+
+    /// Somebody has set a timer to an instant before those that are looked at.
+    fn lower_water(&mut self, posted: Option<DateTime<Utc>>) {
+        if self.looked_everywhere.elapsed() > LOOK_EVERYWHERE_EVERY {
+            self.looked_everywhere = Instant::now();
+            self.low_water = DateTime::UNIX_EPOCH;
         }
-    })
+        if let Some(earliest) = posted {
+            self.low_water = self.low_water.min(earliest);
+            self.drained_until = None;
+            self.herd_checked = None;
+        }
+    }
+
+    fn scope(&self, now: DateTime<Utc>) -> Scope {
+        match self.turn_of_tenants {
+            true => Scope {
+                now,
+                from: self.low_water,
+                order: Order::Fair {
+                    after_tenant: self.last_tenant.clone(),
+                },
+            },
+            false => Scope {
+                now,
+                from: self.drained_until.unwrap_or(self.low_water),
+                order: Order::Oldest,
+            },
+        }
+    }
+
+    /// What comes next, and in how long.
+    fn plan(
+        &mut self,
+        scope: &Scope,
+        tick: &Tick,
+        staged: Option<&Tick>,
+        outlook: &Outlook,
+    ) -> Duration {
+        if let Order::Fair { .. } = scope.order {
+            self.turn_of_tenants = false;
+            self.last_tenant = tick.last_tenant.clone().unwrap_or_default();
+            return Duration::ZERO;
+        }
+        if tick.more {
+            self.turn_of_tenants = true;
+            self.drained_until = tick.last_due_at.or(self.drained_until);
+            return Duration::ZERO;
+        }
+        if self.drained_until.take().is_some() {
+            // Once more from the start, for what others held locked meanwhile.
+            return Duration::ZERO;
+        }
+        self.low_water = outlook.next_instant.unwrap_or(scope.now).max(self.low_water);
+        if outlook.herd == HERD {
+            self.staging = outlook.next_instant;
+            return Duration::ZERO;
+        }
+        match staged {
+            Some(staged) if staged.dispatched > 0 => return Duration::ZERO,
+            _ => self.staging = None,
+        }
+        self.herd_checked = outlook
+            .next_instant
+            .filter(|next| is_near(*next, scope.now));
+        self.sleep(scope.now, outlook)
+    }
+
+    fn sleep(&self, now: DateTime<Utc>, outlook: &Outlook) -> Duration {
+        let clock = time::now();
+        let until = |instant: DateTime<Utc>| (instant - clock).to_std().unwrap_or(Duration::ZERO);
+        let mut sleep = guc::check_interval();
+        if let Some(available) = outlook.next_available {
+            sleep = sleep.min(until(available));
+        }
+        if let Some(next) = outlook.next_instant {
+            let wait = match guc::lookahead() {
+                // A little earlier, to see whether there is a herd.
+                Some(lookahead) if self.herd_checked != Some(next) => {
+                    until(next).saturating_sub(lookahead)
+                }
+                _ => until(next),
+            };
+            // Due in the meantime: go on at once, unless this batch already found it locked.
+            let wait = if next <= now { LOCKED_ELSEWHERE } else { wait };
+            sleep = sleep.min(wait);
+        }
+        sleep
+    }
+
+    fn count(&mut self, tick: &Tick) {
+        if tick.last_due_at.is_none() {
+            return;
+        }
+        stats::count_tick(tick);
+        for (action, reason) in &tick.ended {
+            match reason {
+                EndReason::Exhausted => {
+                    log!("pg_recur dispatcher: action ended action={action} reason=exhausted")
+                }
+                reason => warning!(
+                    "pg_recur dispatcher: action ended action={action} reason={}",
+                    reason.name()
+                ),
+            }
+        }
+        debug1!(
+            "pg_recur dispatcher: batch dispatched={} skipped={} ended={} failed={} more={}",
+            tick.dispatched,
+            tick.skipped,
+            tick.ended.len(),
+            tick.failed,
+            tick.more
+        );
+        let summary = &mut self.summary;
+        summary.batches += 1;
+        summary.dispatched += tick.dispatched;
+        summary.skipped += tick.skipped;
+        summary.ended += tick.ended.len();
+        summary.failed += tick.failed;
+    }
+
+    fn summarize(&mut self, database: &str) {
+        let summary = &self.summary;
+        if summary.since.elapsed() < SUMMARY_EVERY {
+            return;
+        }
+        if summary.batches > 0 {
+            log!(
+                "pg_recur dispatcher: summary database={database:?} seconds={} batches={} dispatched={} skipped={} ended={} failed={}",
+                summary.since.elapsed().as_secs(),
+                summary.batches,
+                summary.dispatched,
+                summary.skipped,
+                summary.ended,
+                summary.failed
+            );
+        }
+        self.summary = Summary::new();
+    }
 }
 
-/// How long to sleep after a batch.
-fn pause_after(tick: &Tick, now: DateTime<Utc>) -> Duration {
-    /// Rows that are due but locked by somebody else: their commit wakes us, their rollback does not.
-    const LOCKED_ELSEWHERE: Duration = Duration::from_millis(100);
-    if tick.more {
-        return Duration::ZERO;
-    }
-    let longest = guc::check_interval();
-    match tick.next_instant {
-        None => longest,
-        Some(next) => match (next - now).to_std() {
-            Ok(until) if !until.is_zero() => until.min(longest),
-            // Due in the meantime: go on at once, unless this batch already found it locked.
-            _ if next > tick.now => Duration::ZERO,
-            _ => LOCKED_ELSEWHERE.min(longest),
-        },
-    }
+/// Is the instant to come, and near enough to be staged for?
+fn is_near(instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    let Some(lookahead) = guc::lookahead() else {
+        return false;
+    };
+    (instant - now)
+        .to_std()
+        .is_ok_and(|distance| !distance.is_zero() && distance <= lookahead)
 }
+

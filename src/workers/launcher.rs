@@ -1,14 +1,15 @@
-//! The launcher: keeps one dispatcher running in every database that has the extension.
+//! The launcher: keeps the workers running in every database that has the extension.
 //!
-//! It is connected to no database, so it can't see in which ones the extension is. It starts a worker in
-//! each; a worker that finds nothing to do says so and leaves, and its database is left alone until
-//! CREATE EXTENSION there asks for another look.
+//! It is connected to no database, so it can't see in which ones the extension is. It starts a first dispatcher in
+//! each; one that finds nothing to do says so and leaves, and its database is left alone until CREATE EXTENSION there
+//! asks for another look. Where the first one has found the extension, the other workers follow.
 
 use super::databases::{self, Database};
 use super::{Backoff, reload_settings};
 use crate::guc;
 use crate::pg::{latch, transaction};
-use crate::shared::{self, Departure};
+use crate::shared::{self, Departure, Duty};
+use crate::stats;
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BackgroundWorkerStatus, DynamicBackgroundWorker};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -29,10 +30,20 @@ pub fn main() -> ! {
     }
 }
 
-/// What is known of each database.
+/// What is known of each worker that a database may have.
 #[derive(Default)]
 struct Fleet {
-    berths: BTreeMap<u32, Berth>,
+    berths: BTreeMap<(u32, Duty), Berth>,
+}
+
+const FIRST: Duty = Duty::Dispatcher(0);
+
+/// The workers of a database, the first dispatcher first.
+fn duties() -> impl Iterator<Item = Duty> {
+    let dispatchers = u8::try_from(guc::dispatchers()).unwrap_or(1);
+    (0..dispatchers)
+        .map(Duty::Dispatcher)
+        .chain([Duty::Maintenance])
 }
 
 enum Berth {
@@ -70,27 +81,49 @@ impl Fleet {
         };
         let requests = shared::take_requests();
         self.note_departures(now);
-        self.berths.retain(|oid, berth| {
-            matches!(berth, Berth::Running { .. })
-                || databases.iter().any(|db| u32::from(db.oid) == *oid)
-        });
+        self.forget_gone(&databases);
         let mut sleep = guc::check_interval();
         for database in &databases {
-            let oid = u32::from(database.oid);
             let asked = requests.everywhere || requests.databases.contains(&database.oid);
-            let berth = self.berths.entry(oid).or_insert_with(|| Berth::wanted(now));
-            if asked && matches!(berth, Berth::Idle) {
-                *berth = Berth::wanted(now);
-            }
-            if guc::enabled()
+            let is_wanted = guc::enabled()
                 && guc::serves_database(&database.name)
-                && !shared::is_vacated(database.oid)
-                && let Some(wait) = berth.start(database, now)
-            {
-                sleep = sleep.min(wait);
+                && !shared::is_vacated(database.oid);
+            for duty in duties() {
+                let is_first = duty == FIRST;
+                if !is_first && !self.is_served(database) {
+                    continue;
+                }
+                let key = (u32::from(database.oid), duty);
+                let berth = self.berths.entry(key).or_insert_with(|| Berth::wanted(now));
+                // The others find what the first has found.
+                if (asked || !is_first) && matches!(berth, Berth::Idle) {
+                    *berth = Berth::wanted(now);
+                }
+                if is_wanted && let Some(wait) = berth.start(database, duty, now) {
+                    sleep = sleep.min(wait);
+                }
             }
         }
         sleep
+    }
+
+    fn is_served(&self, database: &Database) -> bool {
+        match self.berths.get(&(u32::from(database.oid), FIRST)) {
+            Some(Berth::Running { slot, .. }) => shared::is_serving(*slot),
+            _ => false,
+        }
+    }
+
+    /// Drops what is known of databases that are no more.
+    fn forget_gone(&mut self, databases: &[Database]) {
+        self.berths.retain(|(oid, duty), berth| {
+            let stays = matches!(berth, Berth::Running { .. })
+                || databases.iter().any(|db| u32::from(db.oid) == *oid);
+            if !stays && *duty == FIRST {
+                stats::forget(pg_sys::Oid::from(*oid));
+            }
+            stays
+        });
     }
 
     /// Looks which workers have ended, and why.
@@ -135,7 +168,7 @@ impl Berth {
     }
 
     /// Starts the worker if it is wanted and due; otherwise says in how long it will be.
-    fn start(&mut self, database: &Database, now: Instant) -> Option<Duration> {
+    fn start(&mut self, database: &Database, duty: Duty, now: Instant) -> Option<Duration> {
         let Berth::Wanted {
             backoff,
             not_before,
@@ -146,7 +179,7 @@ impl Berth {
         if *not_before > now {
             return Some(*not_before - now);
         }
-        match start_dispatcher(database) {
+        match start_worker(database, duty) {
             Ok((worker, slot)) => {
                 *self = Berth::Running {
                     worker,
@@ -159,8 +192,9 @@ impl Berth {
             Err(reason) => {
                 let pause = backoff.pause();
                 warning!(
-                    "pg_recur launcher: could not start a dispatcher database={:?} reason={reason:?} retry_in={pause:?}",
-                    database.name
+                    "pg_recur launcher: could not start a worker database={:?} duty={} reason={reason:?} retry_in={pause:?}",
+                    database.name,
+                    duty.name()
                 );
                 *not_before = now + pause;
                 Some(pause)
@@ -169,13 +203,17 @@ impl Berth {
     }
 }
 
-fn start_dispatcher(database: &Database) -> Result<(DynamicBackgroundWorker, usize), &'static str> {
+fn start_worker(
+    database: &Database,
+    duty: Duty,
+) -> Result<(DynamicBackgroundWorker, usize), &'static str> {
     let slot =
-        shared::reserve_slot(database.oid).ok_or("more databases than pg_recur can serve")?;
-    let worker = BackgroundWorkerBuilder::new(&format!("pg_recur dispatcher {}", database.name))
-        .set_type("pg_recur dispatcher")
+        shared::reserve_slot(database.oid, duty).ok_or("more databases than pg_recur can serve")?;
+    let kind = format!("pg_recur {}", duty.name());
+    let worker = BackgroundWorkerBuilder::new(&format!("{kind} {}", database.name))
+        .set_type(&kind)
         .set_library("pg_recur")
-        .set_function("pg_recur_dispatcher_main")
+        .set_function("pg_recur_worker_main")
         .enable_spi_access()
         .set_argument(Some(pg_sys::Datum::from(slot)))
         .set_notify_pid(unsafe { pg_sys::MyProcPid })

@@ -1,8 +1,11 @@
-//! The background workers: a launcher for the server, a dispatcher for each database that has the extension.
+//! The background workers: a launcher for the server, dispatchers and a maintenance worker for each database that has
+//! the extension.
 
 mod databases;
 mod dispatcher;
 mod launcher;
+mod maintenance;
+mod worker;
 
 use crate::pg::compat::{server_signal, set_signal_handler};
 use pgrx::bgworkers::BackgroundWorkerBuilder;
@@ -32,9 +35,9 @@ pub extern "C-unwind" fn pg_recur_launcher_main(_argument: pg_sys::Datum) {
 
 #[pg_guard]
 #[unsafe(no_mangle)]
-pub extern "C-unwind" fn pg_recur_dispatcher_main(argument: pg_sys::Datum) {
+pub extern "C-unwind" fn pg_recur_worker_main(argument: pg_sys::Datum) {
     handle_signals();
-    dispatcher::main(argument.value())
+    worker::main(argument.value())
 }
 
 /// The server's own handlers: SIGTERM ends a worker at its next interrupt check, in the middle of a query

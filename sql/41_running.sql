@@ -1,0 +1,357 @@
+-- Dispatches that no schedule asked for: triggered by hand, made up for, enqueued, received from outside. And those that
+-- have to give way.
+
+CREATE FUNCTION recur._new_id(at timestamptz) RETURNS uuid
+    LANGUAGE c VOLATILE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'new_id_wrapper';
+COMMENT ON FUNCTION recur._new_id IS 'Internal: a new id, sorted by this time';
+
+-- Runs as the extension's owner: only he may write dispatches. What it writes is what the caller could have had by a
+-- schedule of his own.
+CREATE FUNCTION recur._announce(dispatch recur.dispatches) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    -- Four names of 255 characters can be longer than a notification may be.
+    SELECT pg_notify(coalesce(dispatch.notify_channel, current_setting('recur.notify_channel')),
+                     CASE WHEN octet_length(whole::text) < 8000 THEN whole ELSE short END::text)
+      FROM (SELECT jsonb_build_object('id', dispatch.id, 'action_id', dispatch.action_id,
+                                      'scheduled_at', to_char(dispatch.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) AS short) AS s,
+           LATERAL (SELECT short || jsonb_build_object('namespace', dispatch.namespace, 'tenant', dispatch.tenant,
+                                      'provider', dispatch.provider, 'action_type', dispatch.action_type) AS whole) AS w
+     WHERE dispatch.available_at <= clock_timestamp()
+$$;
+COMMENT ON FUNCTION recur._announce IS 'Internal: tells listeners of a dispatch that is available; of others the dispatcher tells later';
+
+CREATE FUNCTION recur._cancel_pending(action_id uuid, reason text) RETURNS bigint
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    ids uuid[];
+BEGIN
+    ids := ARRAY(SELECT l.id FROM recur.live_dispatches AS l
+                  WHERE l.action_id = _cancel_pending.action_id AND l.status = 'pending'
+                  ORDER BY l.id FOR UPDATE);
+    PERFORM recur._finish(ids, 'cancelled', NULL, array_fill(_cancel_pending.reason, ARRAY[cardinality(ids)]));
+    RETURN cardinality(ids);
+END
+$$;
+COMMENT ON FUNCTION recur._cancel_pending IS 'Internal: cancels the pending dispatches of an action and returns how many';
+
+CREATE FUNCTION recur._make_room(actions uuid[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    ids uuid[];
+BEGIN
+    -- Skipping what is locked: a consumer is about to claim or report it, and the dispatcher waits for nobody.
+    ids := ARRAY(SELECT l.id FROM recur.live_dispatches AS l
+                  WHERE l.action_id = ANY (_make_room.actions) AND l.status = 'pending'
+                  ORDER BY l.id FOR UPDATE SKIP LOCKED);
+    PERFORM recur._finish(ids, 'cancelled', NULL, array_fill('the next occurrence was due'::text, ARRAY[cardinality(ids)]));
+    UPDATE recur.live_dispatches AS l
+       SET cancel_requested = true
+     WHERE l.id IN (SELECT r.id FROM recur.live_dispatches AS r
+                     WHERE r.action_id = ANY (_make_room.actions) AND r.status = 'running' AND NOT r.cancel_requested
+                       FOR UPDATE SKIP LOCKED);
+END
+$$;
+COMMENT ON FUNCTION recur._make_room IS 'Internal: what is pending of these actions is cancelled, what runs is asked to stop';
+
+-- Takes back what was dispatched ahead of its time: it was decided on what the action was then.
+CREATE FUNCTION recur._withdraw(action_id uuid, at timestamptz) RETURNS int
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    withdrawn int;
+BEGIN
+    DELETE FROM recur.live_dispatches AS l
+     WHERE l.action_id = _withdraw.action_id AND l.status = 'pending' AND l.trigger = 'schedule' AND l.attempt = 0
+       AND l.scheduled_at > _withdraw.at;
+    GET DIAGNOSTICS withdrawn = ROW_COUNT;
+    IF withdrawn > 0 THEN
+        UPDATE recur.timers AS t
+           SET run_count = t.run_count - withdrawn,
+               last_run_at = (SELECT max(d.scheduled_at) FROM recur.dispatches AS d
+                               WHERE d.action_id = _withdraw.action_id AND d.trigger = 'schedule' AND d.scheduled_at <= _withdraw.at)
+         WHERE t.action_id = _withdraw.action_id;
+    END IF;
+    RETURN withdrawn;
+END
+$$;
+COMMENT ON FUNCTION recur._withdraw IS 'Internal: removes the dispatches of an action that were created ahead of their time; returns how many';
+
+CREATE FUNCTION recur.trigger(id uuid, payload jsonb DEFAULT NULL) RETURNS recur.dispatches
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    action recur.recurring_actions := recur.get(trigger.id);
+BEGIN
+    IF trigger.payload IS NOT NULL THEN
+        PERFORM recur._check_object('payload', trigger.payload);
+    END IF;
+    RETURN recur._dispatch_by_hand(action.id, 'manual', clock_timestamp(), trigger.payload);
+END
+$$;
+COMMENT ON FUNCTION recur.trigger IS
+    'Dispatches an action now, whatever its schedule says and even while it is paused; a payload replaces the action''s. The schedule goes on as it was';
+
+-- Runs as the extension's owner, for a caller who has shown that he sees the action: it looks again.
+CREATE FUNCTION recur._dispatch_by_hand(action_id uuid, trigger text, scheduled_at timestamptz, payload jsonb)
+    RETURNS recur.dispatches
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    dispatch recur.dispatches;
+BEGIN
+    INSERT INTO recur.live_dispatches AS l
+           (id, action_id, scheduled_at, trigger, namespace, tenant, owner, subject, provider, action_type, payload, metadata,
+            dedup_key, primary_agent, fallback_agent, priority, lock_group, notify_channel, max_attempts, lease, available_at)
+    SELECT CASE _dispatch_by_hand.trigger WHEN 'backfill' THEN recur._dispatch_id(d.id, _dispatch_by_hand.scheduled_at)
+                ELSE recur._new_id(_dispatch_by_hand.scheduled_at) END,
+           d.id, _dispatch_by_hand.scheduled_at, _dispatch_by_hand.trigger, d.namespace, d.tenant, d.owner, d.subject,
+           d.provider, d.action_type, coalesce(_dispatch_by_hand.payload, d.payload),
+           d.metadata || jsonb_build_object('_recurring_dispatch', 'true', '_recurring_id', d.id),
+           recur._expanded_key(d.dedup_key, d.id, _dispatch_by_hand.scheduled_at),
+           d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts, d.lease,
+           clock_timestamp()
+      FROM recur.definitions AS d
+     WHERE d.id = _dispatch_by_hand.action_id AND recur._caller_may_write(d.owner)
+        ON CONFLICT (id) DO NOTHING
+    RETURNING l.* INTO dispatch;
+    IF dispatch.id IS NOT NULL THEN
+        PERFORM recur._announce(dispatch);
+    END IF;
+    RETURN dispatch;
+END
+$$;
+COMMENT ON FUNCTION recur._dispatch_by_hand IS 'Internal: one dispatch of an action, unless it is there already';
+
+CREATE FUNCTION recur.backfill(id uuid, "from" timestamptz, until timestamptz, "limit" int DEFAULT 1000)
+    RETURNS SETOF recur.dispatches
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    action recur.recurring_actions := recur.get(backfill.id);
+BEGIN
+    PERFORM recur._check_number('limit', backfill."limit", 1);
+    IF backfill."limit" > 10000 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid limit "%s": must not be more than 10000', backfill."limit"),
+            HINT = 'Call it again: what has been dispatched before is left out.';
+    END IF;
+    IF backfill."from" IS NULL OR backfill.until IS NULL OR backfill.until < backfill."from" THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid until "%s": must not lie before "from", which is "%s"',
+                             coalesce(backfill.until::text, 'NULL'), coalesce(backfill."from"::text, 'NULL'));
+    END IF;
+    IF backfill.until > clock_timestamp() THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid until "%s": must not lie in the future', backfill.until),
+            HINT = 'The schedule itself dispatches what is to come.';
+    END IF;
+    RETURN QUERY SELECT b.* FROM recur._backfill(action.id, backfill."from", backfill.until, backfill."limit") AS b;
+END
+$$;
+COMMENT ON FUNCTION recur.backfill IS
+    'Dispatches the occurrences of an action from one instant to another, both included, that have no dispatch, oldest first, "limit" at the most; returns the new dispatches';
+
+-- Runs as the extension's owner, like the other. Holding the timer, it can't meet the dispatcher over an occurrence.
+CREATE FUNCTION recur._backfill(action_id uuid, "from" timestamptz, until timestamptz, "limit" int)
+    RETURNS SETOF recur.dispatches
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    definition recur.definitions;
+    timer      recur.timers;
+    cursor     timestamptz := _backfill."from" - interval '1 microsecond';
+    page       int;
+    occurrence timestamptz;
+    dispatch   recur.dispatches;
+    made       int := 0;
+    latest     timestamptz;
+BEGIN
+    SELECT t.* INTO timer FROM recur.timers AS t WHERE t.action_id = _backfill.action_id FOR UPDATE;
+    SELECT d.* INTO definition FROM recur.definitions AS d
+     WHERE d.id = _backfill.action_id AND recur._caller_may_write(d.owner);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    WHILE made < _backfill."limit" LOOP
+        page := 0;
+        FOR occurrence IN
+            SELECT p.occurrence
+              FROM recur.preview(definition.schedule, definition.timezone, cursor, 1000, definition.starts_at,
+                                 least(definition.ends_at, _backfill.until), NULL, definition.on_dst_gap, definition.on_dst_fold) AS p
+        LOOP
+            page := page + 1;
+            cursor := occurrence;
+            -- From next_run_at on, the dispatcher sees to it.
+            CONTINUE WHEN timer.next_run_at <= occurrence;
+            CONTINUE WHEN EXISTS (SELECT FROM recur.finished_dispatches AS f
+                                   WHERE f.id = recur._dispatch_id(definition.id, occurrence));
+            dispatch := recur._dispatch_by_hand(definition.id, 'backfill', occurrence, NULL);
+            CONTINUE WHEN dispatch.id IS NULL;
+            RETURN NEXT dispatch;
+            latest := occurrence;
+            made := made + 1;
+            EXIT WHEN made = _backfill."limit";
+        END LOOP;
+        EXIT WHEN page < 1000;
+    END LOOP;
+    IF latest > timer.last_run_at OR (timer.last_run_at IS NULL AND latest IS NOT NULL) THEN
+        UPDATE recur.timers AS t SET last_run_at = latest WHERE t.action_id = _backfill.action_id;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION recur._backfill IS 'Internal: dispatches the occurrences of an action that have no dispatch';
+
+CREATE FUNCTION recur.enqueue(
+    provider       text,
+    action_type    text,
+    payload        jsonb       DEFAULT '{}',
+    run_at         timestamptz DEFAULT NULL,
+    namespace      text        DEFAULT 'default',
+    tenant         text        DEFAULT 'default',
+    subject        text        DEFAULT NULL,
+    dedup_key      text        DEFAULT NULL,
+    dedup_window   interval    DEFAULT NULL,
+    metadata       jsonb       DEFAULT '{}',
+    priority       int         DEFAULT 0,
+    lock_group     text        DEFAULT NULL,
+    notify_channel text        DEFAULT NULL,
+    max_attempts   int         DEFAULT 3,
+    retry_backoff  jsonb       DEFAULT NULL,
+    lease          interval    DEFAULT NULL
+) RETURNS recur.dispatches
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM recur._check_object('payload', payload);
+    IF dedup_window < interval '0' THEN
+        PERFORM recur._check_interval('dedup_window', dedup_window, true);
+    END IF;
+    RETURN recur._enqueue('enqueue', current_user, provider, action_type, payload, NULL, run_at, namespace, tenant, subject,
+                          dedup_key, dedup_window, metadata, priority, lock_group, notify_channel, max_attempts,
+                          retry_backoff, lease);
+END
+$$;
+COMMENT ON FUNCTION recur.enqueue IS
+    'One dispatch, now or at run_at, that belongs to no action. Where one with the same dedup_key is still pending, and no older than dedup_window if that is given, it gets the new payload and keeps its id; a dedup_window of 0 never merges';
+
+CREATE FUNCTION recur.receive(
+    provider     text,
+    action_type  text,
+    raw_payload  bytea,
+    content_type text     DEFAULT NULL,
+    headers      jsonb    DEFAULT '{}',
+    namespace    text     DEFAULT 'default',
+    tenant       text     DEFAULT 'default',
+    subject      text     DEFAULT NULL,
+    dedup_key    text     DEFAULT NULL,
+    dedup_window interval DEFAULT NULL,
+    priority     int      DEFAULT 0,
+    lock_group   text     DEFAULT NULL,
+    max_attempts int      DEFAULT 3
+) RETURNS recur.dispatches
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF raw_payload IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'invalid raw_payload "NULL": must have a value',
+            HINT = 'An empty body is ''''::bytea.';
+    END IF;
+    PERFORM recur._check_object('headers', headers);
+    RETURN recur._enqueue('webhook', current_user, provider, action_type, jsonb_build_object('headers', headers), raw_payload,
+                          NULL, namespace, tenant, subject, dedup_key, dedup_window,
+                          jsonb_strip_nulls(jsonb_build_object('content_type', content_type)), priority, lock_group, NULL,
+                          max_attempts, NULL, NULL);
+END
+$$;
+COMMENT ON FUNCTION recur.receive IS
+    'Stores what an HTTP front end has received as a dispatch: the body byte for byte in raw_payload, the headers in payload, the content type in metadata';
+
+-- Runs as the extension's owner, for a caller who is a member of the role that he names as the owner.
+CREATE FUNCTION recur._enqueue(
+    trigger text, owner name, provider text, action_type text, payload jsonb, raw_payload bytea, run_at timestamptz,
+    namespace text, tenant text, subject text, dedup_key text, dedup_window interval, metadata jsonb, priority int,
+    lock_group text, notify_channel text, max_attempts int, retry_backoff jsonb, lease interval
+) RETURNS recur.dispatches
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    at       timestamptz := clock_timestamp();
+    dispatch recur.dispatches;
+BEGIN
+    PERFORM recur._check_name('provider', provider);
+    PERFORM recur._check_name('action_type', action_type);
+    PERFORM recur._check_name('namespace', namespace);
+    PERFORM recur._check_name('tenant', tenant);
+    PERFORM recur._check_optional_name('subject', subject);
+    PERFORM recur._check_optional_name('dedup_key', dedup_key);
+    PERFORM recur._check_optional_name('lock_group', lock_group);
+    PERFORM recur._check_labels('metadata', metadata);
+    PERFORM recur._check_number('max_attempts', max_attempts, 1);
+    IF retry_backoff IS NOT NULL THEN
+        PERFORM recur._check_backoff(retry_backoff);
+    END IF;
+    IF lease IS NOT NULL THEN
+        PERFORM recur._check_interval('lease', lease, false);
+    END IF;
+    IF NOT recur._belongs_to(session_user, owner) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('invalid owner "%s": %s is not a member of this role', owner, session_user);
+    END IF;
+    IF dedup_key IS NOT NULL AND dedup_window IS DISTINCT FROM interval '0' THEN
+        -- Of two that come at the same time, the second finds the first.
+        PERFORM pg_advisory_xact_lock('recur.live_dispatches'::regclass::oid::int,
+                                      hashtext(concat_ws(E'\x1f', namespace, tenant, owner, dedup_key)));
+        UPDATE recur.live_dispatches AS l
+           SET payload = payload, raw_payload = raw_payload, metadata = metadata
+         WHERE l.id = (SELECT p.id FROM recur.live_dispatches AS p
+                        WHERE p.dedup_key = dedup_key AND p.status = 'pending' AND p.namespace = namespace
+                          AND p.tenant = tenant AND p.owner = owner AND p.provider = provider
+                          AND p.action_type = action_type
+                          AND (dedup_window IS NULL OR p.created_at > at - dedup_window)
+                        ORDER BY p.created_at DESC LIMIT 1
+                          FOR UPDATE)
+           AND l.status = 'pending'
+        RETURNING l.* INTO dispatch;
+        IF FOUND THEN
+            RETURN dispatch;
+        END IF;
+    END IF;
+    INSERT INTO recur.live_dispatches AS l
+           (id, scheduled_at, trigger, namespace, tenant, owner, subject, provider, action_type, payload, raw_payload,
+            metadata, dedup_key, priority, lock_group, notify_channel, max_attempts, retry_backoff, lease, available_at)
+    VALUES (recur._new_id(coalesce(run_at, at)), coalesce(run_at, at), trigger, namespace, tenant, owner, subject, provider,
+            action_type, payload, raw_payload, metadata, dedup_key, priority, lock_group, notify_channel, max_attempts,
+            retry_backoff, lease, coalesce(run_at, at))
+    RETURNING l.* INTO dispatch;
+    PERFORM recur._announce(dispatch);
+    RETURN dispatch;
+END
+$$;
+COMMENT ON FUNCTION recur._enqueue IS 'Internal: a dispatch that belongs to no action';
+
+CREATE FUNCTION recur._caller_may_write(owner name) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT recur._belongs_to(session_user, _caller_may_write.owner)
+        OR has_function_privilege(session_user, 'recur._admin()', 'EXECUTE')
+$$;
+COMMENT ON FUNCTION recur._caller_may_write IS 'Internal: may the role that the session logged in as write what belongs to this owner?';

@@ -1,0 +1,81 @@
+//! What listeners hear of dispatches.
+//!
+//! One message a dispatch, or, when there are more than `recur.notify_each_max`, one a channel and provider. Ids and
+//! routing only: a payload could be secret, or too long.
+
+use super::store::{self, Announced, Notifications};
+use crate::guc;
+use chrono::{DateTime, SecondsFormat, Utc};
+use pgrx::spi::SpiResult;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// NOTIFY refuses 8000 bytes and more.
+const LONGEST_MESSAGE: usize = 7_999;
+
+pub fn messages(announced: &[Announced]) -> Notifications {
+    let default_channel = guc::notify_channel();
+    let channel_of =
+        |dispatch: &Announced| dispatch.channel.clone().unwrap_or(default_channel.clone());
+    let mut notifications = Notifications::default();
+    if announced.len() > guc::notify_each_max() {
+        let mut counts = BTreeMap::<(String, &str), usize>::new();
+        for dispatch in announced {
+            *counts
+                .entry((channel_of(dispatch), &dispatch.provider))
+                .or_default() += 1;
+        }
+        for ((channel, provider), count) in counts {
+            notifications.channels.push(channel);
+            notifications
+                .payloads
+                .push(json!({ "provider": provider, "count": count }).to_string());
+        }
+        return notifications;
+    }
+    for dispatch in announced {
+        notifications.channels.push(channel_of(dispatch));
+        notifications.payloads.push(message(dispatch));
+    }
+    notifications
+}
+
+fn message(dispatch: &Announced) -> String {
+    let mut message = json!({
+        "id": dispatch.id.to_string(),
+        "action_id": dispatch.action.map(|id| id.to_string()),
+        "scheduled_at": dispatch.scheduled_at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        "namespace": dispatch.namespace,
+        "tenant": dispatch.tenant,
+        "provider": dispatch.provider,
+        "action_type": dispatch.action_type,
+    });
+    let text = message.to_string();
+    if text.len() <= LONGEST_MESSAGE {
+        return text;
+    }
+    // Four names of 255 characters can be longer than that. Whoever needs them has the id.
+    if let Some(fields) = message.as_object_mut() {
+        fields.retain(|key, _| matches!(key.as_str(), "id" | "action_id" | "scheduled_at"));
+    }
+    message.to_string()
+}
+
+/// Announces what has become available after one instant and up to another.
+pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<()> {
+    let each_max = guc::notify_each_max();
+    let found = store::newly_available(after, until, each_max as i64 + 1)?;
+    if found.len() <= each_max {
+        return store::notify(messages(&found));
+    }
+    let mut notifications = Notifications::default();
+    for (channel, provider, count) in store::count_newly_available(after, until)? {
+        notifications
+            .channels
+            .push(channel.unwrap_or_else(guc::notify_channel));
+        notifications
+            .payloads
+            .push(json!({ "provider": provider, "count": count }).to_string());
+    }
+    store::notify(notifications)
+}
