@@ -199,6 +199,7 @@ CREATE TABLE recur.progress (
     last_notified_at timestamptz,
     context          jsonb,
     context_version  int    NOT NULL DEFAULT 0,
+    context_left_by  uuid,
     CONSTRAINT progress_pkey PRIMARY KEY (action_id),
     CONSTRAINT progress_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
     CONSTRAINT progress_context_is_object CHECK (jsonb_typeof(context) = 'object')
@@ -211,6 +212,7 @@ COMMENT ON COLUMN recur.progress.failed_in_a_row IS 'How many of them since the 
 COMMENT ON COLUMN recur.progress.last_notified_at IS 'When somebody was last told of a problem';
 COMMENT ON COLUMN recur.progress.context IS 'What it carries from one run to the next: a JSON object';
 COMMENT ON COLUMN recur.progress.context_version IS 'Counts the changes of the context';
+COMMENT ON COLUMN recur.progress.context_left_by IS 'The dispatch that left a context last';
 -- Completions rewrite the row in place.
 ALTER TABLE recur.progress SET (fillfactor = 80);
 

@@ -1,4 +1,20 @@
--- Claiming dispatches and reporting back.
+-- Claiming: a consumer takes dispatches, and has them for the length of a lease.
+
+-- At most one of a group runs. Two claims that look at the same time could both find that none does, so each claim
+-- first takes the group's lock; it has it until its transaction ends, when the row says all that the lock said. A claim
+-- that does not get the lock leaves the group to the one that has it. Runs as the extension's owner because the one
+-- that runs may belong to somebody else.
+CREATE FUNCTION recur._group_is_free(lock_group text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER COST 10000
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN pg_try_advisory_xact_lock(hashtextextended(_group_is_free.lock_group, 'recur.live_dispatches'::regclass::oid::bigint))
+       AND NOT EXISTS (SELECT FROM recur.live_dispatches AS l
+                        WHERE l.lock_group = _group_is_free.lock_group AND l.status = 'running');
+END
+$$;
+COMMENT ON FUNCTION recur._group_is_free IS 'Internal: may this transaction start a dispatch of the group? If so, nobody else may until it ends';
 
 CREATE FUNCTION recur.claim(
     "limit"      int      DEFAULT 1,
@@ -6,71 +22,87 @@ CREATE FUNCTION recur.claim(
     action_types text[]   DEFAULT NULL,
     namespaces   text[]   DEFAULT NULL,
     tenants      text[]   DEFAULT NULL,
-    lease        interval DEFAULT '5 minutes',
+    lease        interval DEFAULT NULL,
     consumer     text     DEFAULT NULL
 ) RETURNS SETOF recur.dispatches
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
+    -- A plan that was made while the table was empty must still be right when it is full.
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
 AS $$
-#variable_conflict use_column
+DECLARE
+    at      timestamptz := clock_timestamp();
+    wanted  int         := claim."limit";
+    seen    int;
+    chosen  uuid[];
 BEGIN
     IF claim."limit" IS NULL OR claim."limit" < 1 THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid limit "%s": must be at least 1', claim."limit");
+            MESSAGE = format('invalid limit "%s": must be at least 1', coalesce(claim."limit"::text, 'NULL'));
     END IF;
-    IF claim.lease IS NULL OR claim.lease <= interval '0' THEN
+    IF claim.lease <= interval '0' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('invalid lease "%s": must be longer than nothing', claim.lease),
             HINT = 'Give it as long as the work may take; recur.extend is for work that takes longer.';
     END IF;
-    RETURN QUERY
-    UPDATE recur.dispatches AS d
-       SET status = 'running',
-           attempt = d.attempt + 1,
-           claimed_by = coalesce(claim.consumer, nullif(current_setting('application_name'), ''), session_user::text),
-           started_at = clock_timestamp(),
-           lease_expires_at = clock_timestamp() + claim.lease
-      FROM (SELECT p.id
-              FROM recur.dispatches AS p
-             WHERE p.status = 'pending'
-               AND p.available_at <= clock_timestamp()
-               AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
-               AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
-               AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
-               AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
-             ORDER BY p.priority DESC, p.available_at
-             LIMIT claim."limit"
-               FOR UPDATE SKIP LOCKED) AS chosen
-     WHERE d.id = chosen.id
-    RETURNING d.*;
+    LOOP
+        -- Priorities are visited one by one, from the highest on. Within one the index is in order of time: the scan
+        -- stops where the future begins, however much of it there is. Rows that somebody else has locked are his.
+        WITH RECURSIVE levels (priority) AS (
+            (SELECT p.priority FROM recur.live_dispatches AS p WHERE p.status = 'pending' ORDER BY p.priority DESC LIMIT 1)
+            UNION ALL
+            SELECT (SELECT p.priority FROM recur.live_dispatches AS p
+                     WHERE p.status = 'pending' AND p.priority < l.priority ORDER BY p.priority DESC LIMIT 1)
+              FROM levels AS l WHERE l.priority IS NOT NULL
+        ), locked AS (
+            SELECT c.*
+              FROM levels AS l,
+           LATERAL (SELECT p.id, p.lock_group, p.priority, p.available_at
+                      FROM recur.live_dispatches AS p
+                     WHERE p.status = 'pending' AND p.priority = l.priority AND p.available_at <= at
+                       AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
+                       AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
+                       AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
+                       AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
+                       -- Those of busy groups are passed over by a list that is made once; only of the others is it
+                       -- worth asking what has happened since.
+                       AND (p.lock_group IS NULL
+                            OR p.lock_group NOT IN (SELECT r.lock_group FROM recur.live_dispatches AS r
+                                                     WHERE r.status = 'running' AND r.lock_group IS NOT NULL)
+                               AND recur._group_is_free(p.lock_group))
+                     ORDER BY p.available_at
+                       FOR UPDATE SKIP LOCKED) AS c
+             LIMIT wanted
+        )
+        SELECT count(*), array_agg(k.id) FILTER (WHERE k.lock_group IS NULL OR k.turn = 1)
+          INTO seen, chosen
+          FROM (SELECT o.id, o.lock_group,
+                       row_number() OVER (PARTITION BY o.lock_group ORDER BY o.priority DESC, o.available_at, o.id) AS turn
+                  FROM locked AS o) AS k;
+        EXIT WHEN seen = 0;
+
+        RETURN QUERY
+        WITH claimed AS (
+            UPDATE recur.live_dispatches AS l
+               SET status = 'running',
+                   attempt = l.attempt + 1,
+                   claimed_by = coalesce(claim.consumer, nullif(current_setting('application_name'), ''), session_user::text),
+                   started_at = at,
+                   lease_expires_at = clock_timestamp() + coalesce(claim.lease, l.lease, interval '5 minutes'),
+                   cancel_requested = false,
+                   (context, context_version) = (SELECT p.context, p.context_version FROM recur.progress AS p
+                                                  WHERE p.action_id = l.action_id)
+             WHERE l.id = ANY (chosen)
+            RETURNING l.*
+        )
+        SELECT c.* FROM claimed AS c ORDER BY c.priority DESC, c.available_at, c.id;
+
+        -- A batch is not short only because its first rows share a group.
+        EXIT WHEN seen < wanted OR cardinality(chosen) = wanted;
+        wanted := wanted - cardinality(chosen);
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION recur.claim IS
-    'Takes up to "limit" pending dispatches for this consumer; each is to be completed before its lease expires';
-
-CREATE FUNCTION recur.complete(id uuid, attempt int, result jsonb DEFAULT NULL) RETURNS recur.dispatches
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    dispatch recur.dispatches;
-BEGIN
-    SELECT d.* INTO dispatch FROM recur.dispatches AS d WHERE d.id = complete.id FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE no_data_found USING
-            MESSAGE = format('no dispatch has the id %s', coalesce(complete.id::text, 'NULL'));
-    END IF;
-    -- The attempt number fences: a consumer that was given up on can't speak for the one that took over.
-    IF dispatch.status <> 'running' OR dispatch.attempt IS DISTINCT FROM complete.attempt THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('attempt %s of dispatch %s is not running', complete.attempt, dispatch.id),
-            DETAIL = format('The dispatch is %s, at attempt %s.', dispatch.status, dispatch.attempt);
-    END IF;
-    UPDATE recur.dispatches AS d
-       SET status = 'completed', finished_at = clock_timestamp(), lease_expires_at = NULL, result = complete.result
-     WHERE d.id = dispatch.id
-    RETURNING d.* INTO dispatch;
-    RETURN dispatch;
-END
-$$;
-COMMENT ON FUNCTION recur.complete IS 'Reports that a claimed dispatch has been done';
+    'Takes up to "limit" pending dispatches for this consumer; each is to be reported on before its lease expires';

@@ -55,14 +55,16 @@ CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    looking   text[] := '{recur.get(uuid),recur.id_of,recur.list,recur.history,recur.preview(uuid\,timestamptz\,int),recur.describe(uuid),recur.compare,recur.forecast,'
+    looking   text[] := '{recur.get(uuid),recur.context_history,recur.id_of,recur.list,recur.history,recur.preview(uuid\,timestamptz\,int),recur.describe(uuid),recur.compare,recur.forecast,'
                         'recur._changed,recur._words,recur._occurrences_by_minute,recur._counts_from_start,recur._dispatch_id,recur._ago,recur._fit,recur._writable_columns,'
                         'recur._is_admin,recur._visible_owners,recur._check_number,recur._check_object,recur._check_choice,'
                         'recur.is_valid_schedule,recur.preview(text\,text\,timestamptz\,int\,timestamptz\,timestamptz\,int\,text\,text),recur.next_occurrence,recur.describe(text\,text),recur.tzdata_version,'
                         'recur._canonical_schedule,recur._canonical_timezone}';
-    authoring text[] := '{recur.create,recur.update,recur.pause,recur.resume,recur.delete,recur.pause_all,recur.resume_all}';
-    consuming text[] := '{recur.claim,recur.complete}';
-    operating text[] := '{recur.tick,recur._admin}';
+    authoring text[] := '{recur.create,recur.update,recur.pause,recur.resume,recur.delete,recur.pause_all,recur.resume_all,recur.restore_context}';
+    consuming text[] := '{recur.claim,recur.complete(uuid\,int\,jsonb\,jsonb),recur.complete(uuid[]\,int[]\,jsonb[]),recur.fail(uuid\,int\,text\,boolean),recur.fail(uuid[]\,int[]\,text[]\,boolean),'
+                        'recur.extend,recur.release,recur.cancel,recur.retry,'
+                        'recur._group_is_free,recur._standing,recur._refuse_report,recur._finish,recur._retry_delay,recur._try_again,recur._check_lengths,recur._accept,recur._answer,recur._announce,recur._history_partition}';
+    operating text[] := '{recur.tick,recur._admin,recur.recover,recur.purge,recur._retention,recur._expire_leases,recur._record_recoveries}';
     functions text[];
 BEGIN
     PERFORM recur._check_choice('level', grant_access.level, '{reader,author,consumer,admin}');
@@ -73,13 +75,16 @@ BEGIN
         WHEN 'author' THEN authoring WHEN 'consumer' THEN consuming
         WHEN 'admin' THEN authoring || consuming || operating ELSE '{}' END;
     EXECUTE format('GRANT USAGE ON SCHEMA recur TO %I', grant_access.role);
-    EXECUTE format('GRANT SELECT ON recur.definitions, recur.timers, recur.progress, recur.recurring_actions, recur.overview, recur.dispatches, recur.live_dispatches, recur.finished_dispatches, recur.contexts, recur.history_turns, recur.events TO %I', grant_access.role);
+    EXECUTE format('GRANT SELECT ON recur.definitions, recur.timers, recur.progress, recur.recurring_actions, recur.overview, recur.dispatches, recur.live_dispatches, recur.finished_dispatches, recur.dead_letters, recur.contexts, recur.history_turns, recur.events TO %I', grant_access.role);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', array_to_string(functions, ', '), grant_access.role);
     IF grant_access.level IN ('author', 'admin') THEN
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', grant_access.role);
     END IF;
     IF grant_access.level IN ('consumer', 'admin') THEN
-        EXECUTE format('GRANT UPDATE, DELETE ON recur.live_dispatches TO %I', grant_access.role);
+        -- A dispatch moves between the tables, and a consumer changes nothing of it but its fate.
+        EXECUTE format('GRANT INSERT, DELETE ON recur.live_dispatches, recur.finished_dispatches TO %I', grant_access.role);
+        EXECUTE format('GRANT UPDATE (status, attempt, releases, max_attempts, available_at, claimed_by, lease_expires_at, started_at, cancel_requested, context, context_version, error, errors) ON recur.live_dispatches TO %I', grant_access.role);
+        EXECUTE format('GRANT UPDATE (completed_count, failed_count, failed_in_a_row, context, context_version, context_left_by) ON recur.progress TO %I', grant_access.role);
     END IF;
 END
 $$;

@@ -186,7 +186,7 @@ fn claim_and_complete() {
     assert!(row.get::<_, bool>(2));
 
     let refused = session.error(&format!("SELECT recur.complete('{id}', 2)"));
-    assert_eq!(refused.0, "55000");
+    assert_eq!(refused.0, "RC001");
     assert_eq!(
         refused.1,
         format!("attempt 2 of dispatch {id} is not running")
@@ -196,7 +196,7 @@ fn claim_and_complete() {
     let status: String = session.value("SELECT status FROM recur.dispatches WHERE id = $1", &[&id]);
     assert_eq!(status, "completed");
     let again = session.error(&format!("SELECT recur.complete('{id}', 1)"));
-    assert_eq!(again.0, "55000");
+    assert_eq!(again.0, "RC001");
     let unknown = session.error(&format!("SELECT recur.complete('{}', 1)", Uuid::nil()));
     assert_eq!(unknown.0, "P0002");
 }
