@@ -157,7 +157,6 @@ impl Rule {
         let anchor = shown(start);
         self.readings(anchor, shown(until) + Duration::days(2))
             .into_iter()
-            .filter(|local| self.passes_hours(*local))
             .flat_map(|local| match local == anchor {
                 // The start is the first occurrence, in whichever pass it is.
                 true if fold != OnFold::Both => vec![start],

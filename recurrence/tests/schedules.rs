@@ -405,4 +405,22 @@ fn filters_look_at_the_date_and_time_of_the_run_itself() {
         times(&recurrence, "2025-03-08T00:00:00Z", 2),
         ["2025-03-08T07:30:00Z", "2025-03-10T06:30:00Z"]
     );
+    // And the other way round: only the moved runs are inside.
+    let recurrence = build(
+        r#"{"every":1,"unit":"day","between_hours":[3,5]}"#,
+        "America/New_York",
+        from("2025-03-01T07:30:00Z"),
+        OnGap::RollForward,
+        OnFold::First,
+    );
+    assert_eq!(
+        times(&recurrence, "2025-01-01T00:00:00Z", 2),
+        ["2025-03-09T07:00:00Z", "2026-03-08T07:00:00Z"]
+    );
+    let latest = recurrence.previous_or_at(instant("2026-01-01T00:00:00Z"));
+    assert_eq!(latest.unwrap().at, instant("2025-03-09T07:00:00Z"));
+    assert_eq!(
+        recurrence.previous_or_at(instant("2025-03-09T06:59:59Z")),
+        None
+    );
 }

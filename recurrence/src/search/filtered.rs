@@ -33,6 +33,28 @@ impl<S: CivilSet> FilteredReadings<'_, S> {
         };
         self.filter.passes(shown)
     }
+
+    /// Where to look next after a reading that does not pass. The time of day never changes: where
+    /// it is outside the hours only a gap can move a run into them.
+    fn beyond(&self, rejected: Civil) -> Option<Civil> {
+        let next = Civil(rejected.0 + 1);
+        match self.filter.passes_hour(rejected) {
+            true => Some(next),
+            false => Some(self.table.gap_at_or_after(next)?.low().max(next)),
+        }
+    }
+
+    /// The same, going back.
+    fn short_of(&self, rejected: Civil) -> Option<Civil> {
+        let previous = Civil(rejected.0 - 1);
+        match self.filter.passes_hour(rejected) {
+            true => Some(previous),
+            false => {
+                let gap = self.table.gap_at_or_before(previous)?;
+                Some(Civil(gap.high().0 - 1).min(previous))
+            }
+        }
+    }
 }
 
 impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
@@ -40,14 +62,13 @@ impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
         let mut from = civil;
         for _ in 0..MAX_STEPS {
             let candidate = self.set.at_or_after(from)?;
-            // The time of day never changes: if it is outside the hours, every candidate is.
-            if !self.filter.passes_hour(candidate) || candidate > LAST {
+            if candidate > LAST {
                 return None;
             }
             if self.passes(candidate) {
                 return Some(candidate);
             }
-            from = Civil(candidate.0 + 1);
+            from = self.beyond(candidate)?;
         }
         None
     }
@@ -56,13 +77,10 @@ impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
         let mut from = civil;
         for _ in 0..MAX_STEPS {
             let candidate = self.set.at_or_before(from)?;
-            if !self.filter.passes_hour(candidate) {
-                return None;
-            }
             if self.passes(candidate) {
                 return Some(candidate);
             }
-            from = Civil(candidate.0 - 1);
+            from = self.short_of(candidate)?;
         }
         None
     }

@@ -205,6 +205,22 @@ impl ZoneTable {
             Some(t) => Reading::Twice(t),
         }
     }
+
+    /// The first gap that is not over at a reading.
+    pub fn gap_at_or_after(&self, civil: Civil) -> Option<&Transition> {
+        let first = self.index_before(civil.0 - MAX_OFFSET);
+        self.transitions[first..]
+            .iter()
+            .find(|t| t.is_gap() && t.high() > civil)
+    }
+
+    /// The last gap that has begun at a reading.
+    pub fn gap_at_or_before(&self, civil: Civil) -> Option<&Transition> {
+        let end = self.index_after(civil.0 + MAX_OFFSET);
+        self.transitions[..end]
+            .iter()
+            .rfind(|t| t.is_gap() && t.low() <= civil)
+    }
 }
 
 /// The transitions from 2100 on, for a zone that changes its clocks by a yearly rule.
