@@ -108,6 +108,7 @@ impl Plan {
                 Plan::Days(DaySteps { anchor, step: days }, filter)
             }
             Interval::Days { days, seconds } => Plan::Mixed(MixedSteps {
+                start: anchor.instant,
                 anchor: anchor.civil,
                 days,
                 seconds,

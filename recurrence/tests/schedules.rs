@@ -184,6 +184,7 @@ fn the_start_is_the_first_occurrence_in_either_pass() {
                 "1d",
                 "1w",
                 "1mo",
+                "P1DT12H",
                 "RRULE:FREQ=DAILY",
                 r#"{"every":1,"unit":"day"}"#,
             ] {

@@ -10,6 +10,9 @@ use crate::zone::{Reading, ZoneTable};
 /// elapsed seconds after that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MixedSteps {
+    /// The anchor in Unix seconds, which is the first occurrence whichever pass of a repeated hour
+    /// it falls in, and on the wall clock.
+    pub start: i64,
     pub anchor: Civil,
     /// Both above 0.
     pub days: u32,
@@ -19,6 +22,9 @@ pub(crate) struct MixedSteps {
 impl MixedSteps {
     /// The `index`-th instant, in Unix seconds; whether a gap takes it away.
     fn nth(&self, table: &ZoneTable, policy: Policy, index: i64) -> (i64, bool) {
+        if index == 0 {
+            return (self.start, false);
+        }
         let civil = Civil(self.anchor.0 + index * i64::from(self.days) * DAY);
         let (at, is_skipped) = match table.read(civil) {
             Reading::Once(at) => (at, false),
@@ -42,7 +48,7 @@ impl MixedSteps {
     /// How many instants there are at or before one, skipped ones included. They increase: the
     /// days move by at most a day against elapsed time, and the step is longer.
     fn up_to(&self, table: &ZoneTable, policy: Policy, instant: i64) -> i64 {
-        let elapsed = instant - self.nth(table, policy, 0).0;
+        let elapsed = instant - self.start;
         let mut count = (elapsed.div_euclid(self.step()) - 1).max(0);
         while self.nth(table, policy, count).0 <= instant {
             count += 1;
