@@ -65,6 +65,18 @@ fn says_more_where_cronstrue_is_ambiguous() {
             "minutes 31 through 51 past the hour",
             "Every 1 minute, minutes 31 through 51 past the hour",
         ),
+        // A step that is longer than its field comes to a single value.
+        ("*/90 * * * *", "every hour", "Every 90 minutes"),
+        (
+            "30-59/90 9 * * *",
+            "at 09:30",
+            "Every 90 minutes, minutes 30 through 59 past the hour, between 09:00 and 09:59",
+        ),
+        (
+            "0 9 */40 * *",
+            "at 09:00, on day 1 of the month",
+            "At 09:00, every 40 days in a month",
+        ),
         // Ranges next to steps.
         (
             "0 9 * 1-3,5-10/2 *",
@@ -123,6 +135,8 @@ fn says_what_only_we_read() {
             "0 9 1 * */1",
             "at 09:00, on day 1 of the month, and every day of the week",
         ),
+        ("0 9-17/1 * * *", "every hour, between 09:00 and 17:00"),
+        ("0 */1 * * *", "every hour"),
         (
             "0 9 */1 * 1",
             "at 09:00, every day of the month, and on Monday",

@@ -119,13 +119,23 @@ impl Field {
         if text == "*" || (text == "?" && has_question_mark) {
             return Ok(Field::any(kind));
         }
-        let mut items = text
+        let items = text
             .split(',')
             .map(|item| parse_item(kind, item))
             .collect::<Result<Vec<Item>, ScheduleError>>()?;
+        Ok(Field::new(kind, items))
+    }
+
+    fn new(kind: FieldKind, mut items: Vec<Item>) -> Field {
         items.sort_unstable();
         items.dedup();
-        Ok(Field { kind, items })
+        Field { kind, items }
+    }
+
+    /// The field with every item replaced.
+    pub(crate) fn map(&self, replace: impl Fn(Item) -> Item) -> Field {
+        let items = self.items.iter().copied().map(replace).collect();
+        Field::new(self.kind, items)
     }
 
     pub fn kind(&self) -> FieldKind {

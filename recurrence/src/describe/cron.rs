@@ -12,8 +12,8 @@ pub(super) fn describe(cron: &CronSpec) -> String {
     let clauses = [
         days_of_month(cron),
         days_of_week(cron),
-        months(cron.field(FieldKind::Month)),
-        years(cron.field(FieldKind::Year)),
+        months(&said(cron, FieldKind::Month)),
+        years(&said(cron, FieldKind::Year)),
     ];
     let mut text = time_of_day(cron);
     for clause in clauses.iter().filter(|clause| !clause.is_empty()) {
@@ -21,6 +21,27 @@ pub(super) fn describe(cron: &CronSpec) -> String {
         text += clause;
     }
     text
+}
+
+/// A field as it is said: a step of one is a range, and one that is longer than the field is the
+/// one value it comes to ("every 90 minutes" would be false for `*/90`, which is minute 0).
+fn said(cron: &CronSpec, kind: FieldKind) -> Field {
+    let (min, max) = kind.range();
+    let values = match kind {
+        // Sunday is in there twice.
+        FieldKind::DayOfWeek => max - min,
+        _ => max - min + 1,
+    };
+    cron.field(kind).map(|item| match item {
+        Item::AnyStep { step } if step > values => Item::Value(min),
+        Item::RangeStep { first, step, .. } if step > values => Item::Value(first),
+        Item::RangeStep {
+            first,
+            last,
+            step: 1,
+        } => Item::Range { first, last },
+        item => item,
+    })
 }
 
 /// How the items of a field are said.
@@ -91,20 +112,9 @@ impl Wording<'_> {
     }
 }
 
-/// Steps of one as the ranges that they are; by first value, with Sunday at the end of the week and what is relative to a month's end last.
+/// By first value, with Sunday at the end of the week and what is relative to a month's end last.
 fn in_reading_order(field: &Field) -> Vec<Item> {
-    let mut items: Vec<Item> = field
-        .items()
-        .iter()
-        .map(|item| match *item {
-            Item::RangeStep {
-                first,
-                last,
-                step: 1,
-            } => Item::Range { first, last },
-            item => item,
-        })
-        .collect();
+    let mut items = field.items().to_vec();
     items.sort_by_key(|item| match *item {
         Item::Any | Item::AnyStep { .. } => 0,
         Item::Value(0) if field.kind() == FieldKind::DayOfWeek => 7,
@@ -141,7 +151,7 @@ fn clock(hour: u16, minute: u16) -> String {
 
 fn time_of_day(cron: &CronSpec) -> String {
     let [second, minute, hour] =
-        [FieldKind::Second, FieldKind::Minute, FieldKind::Hour].map(|kind| cron.field(kind));
+        &[FieldKind::Second, FieldKind::Minute, FieldKind::Hour].map(|kind| said(cron, kind));
     let on_the_minute = only_value(second) == Some(0);
     match (only_value(second), only_value(minute), only_value(hour)) {
         (Some(0), Some(minute), Some(hour)) => return format!("at {}", clock(hour, minute)),
@@ -193,7 +203,9 @@ fn seconds(field: &Field) -> String {
 fn minutes(field: &Field, hour: &Field, on_the_minute: bool) -> String {
     match only_value(field) {
         _ if is_every(field) => "every minute".to_owned(),
-        Some(0) if on_the_minute && !hour.items().iter().any(is_step) => "every hour".to_owned(),
+        Some(0) if on_the_minute && (is_every(hour) || !hour.items().iter().any(is_step)) => {
+            "every hour".to_owned()
+        }
         Some(0) => "on the hour".to_owned(),
         _ => within(field, "minute", "hour"),
     }
@@ -242,7 +254,7 @@ fn steps(step: u16, unit: &str) -> String {
 }
 
 fn days_of_month(cron: &CronSpec) -> String {
-    let field = cron.field(FieldKind::DayOfMonth);
+    let field = &said(cron, FieldKind::DayOfMonth);
     // `*/1` is every day too, but it does not leave the choice to the day of the week: both count.
     if field.is_any() || (is_every(field) && cron.field(FieldKind::DayOfWeek).is_any()) {
         return String::new();
@@ -276,7 +288,7 @@ enum Relation {
 }
 
 fn days_of_week(cron: &CronSpec) -> String {
-    let field = cron.field(FieldKind::DayOfWeek);
+    let field = &said(cron, FieldKind::DayOfWeek);
     let relation = match cron.field(FieldKind::DayOfMonth).is_any() {
         true => Relation::Alone,
         false if cron.requires_both_days() => Relation::And,
