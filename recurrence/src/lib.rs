@@ -36,6 +36,7 @@ pub mod cron;
 mod describe;
 mod error;
 pub mod interval;
+mod named;
 mod occurrence;
 mod pin;
 mod plan;

@@ -6,6 +6,7 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 
 use crate::civil::{Civil, DAY, Date};
 use crate::error::RecurrenceError;
+use crate::named::{NamedInstants, WithNamed};
 use crate::occurrence::{Occurrence, Shift};
 use crate::pin::{Pin, Pinned};
 use crate::plan::{Anchor, Plan};
@@ -37,6 +38,7 @@ pub struct Recurrence {
     policy: Policy,
     plan: Plan,
     pin: Option<Pin>,
+    named: Option<Box<NamedInstants>>,
     /// The fraction of a second that every occurrence has, in nanoseconds: that of the anchor.
     fraction: u32,
     /// The range of whole seconds, counted from that fraction, that the bounds leave.
@@ -83,6 +85,10 @@ impl Recurrence {
             (Kind::Cron(_), _) | (_, None) => 0,
             (_, Some(start)) => start.timestamp_subsec_nanos().min(999_999_999),
         };
+        let named = match schedule.kind() {
+            Kind::RRule(rules) => NamedInstants::of(rules),
+            _ => None,
+        };
         let mut recurrence = Recurrence {
             schedule,
             zone,
@@ -90,6 +96,7 @@ impl Recurrence {
             policy,
             plan,
             pin: None,
+            named,
             fraction,
             first: EARLIEST,
             last: LATEST,
@@ -189,9 +196,13 @@ impl Recurrence {
 
     fn ask<A>(&self, question: impl FnOnce(&dyn InstantSet) -> A) -> A {
         let table = self.zone.table();
-        self.plan.ask(table, self.policy, |set| match self.pin {
+        let with_named = |set: &dyn InstantSet| match &self.named {
             None => question(set),
-            Some(pin) => question(&Pinned { set, pin }),
+            Some(named) => question(&WithNamed { set, named, table }),
+        };
+        self.plan.ask(table, self.policy, |set| match self.pin {
+            None => with_named(set),
+            Some(pin) => with_named(&Pinned { set, pin }),
         })
     }
 

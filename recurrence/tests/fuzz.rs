@@ -138,6 +138,11 @@ fn seeds() -> Vec<String> {
     seeds.push(r#"{"every":1,"unit":"month","day_of_month":31}"#.to_owned());
     seeds.push(r#"{"every":1,"unit":"month","nth_weekday":{"nth":5,"day":"sun"}}"#.to_owned());
     seeds.push("at 2027-01-31T09:00:00.25+01:30".to_owned());
+    for rule in ["FREQ=HOURLY", "FREQ=DAILY;BYHOUR=1,2;BYMINUTE=0,30"] {
+        seeds.push(format!(
+            "RRULE:{rule}\nEXDATE:20251102T063000Z,20251102T013000\nRDATE:20251102T053000Z,20260308T070000Z"
+        ));
+    }
     seeds
 }
 

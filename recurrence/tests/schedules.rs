@@ -294,6 +294,69 @@ fn an_rrule_ends_at_the_instant_of_its_until() {
 }
 
 #[test]
+fn times_in_utc_that_an_rrule_takes_out_or_adds_are_instants() {
+    let check = |lines: &str, start: &str, gap: OnGap, fold: OnFold, expected: &[&str]| {
+        let text = format!("RRULE:{lines}");
+        let recurrence = build(&text, "America/New_York", from(start), gap, fold);
+        let found = times(&recurrence, "2024-01-01T00:00:00Z", 9);
+        assert_eq!(found, expected, "{text}");
+        let before = instant("2024-01-01T00:00:00Z");
+        for (index, at) in expected.iter().enumerate() {
+            let at = instant(at);
+            assert_eq!(recurrence.previous_or_at(at).unwrap().at, at, "{text}");
+            assert_eq!(recurrence.count_between(before, at, 99), index as u64 + 1);
+            let last = at - chrono::Duration::seconds(1);
+            let previous = index.checked_sub(1).map(|index| instant(expected[index]));
+            assert_eq!(recurrence.previous_or_at(last).map(|o| o.at), previous);
+        }
+    };
+    let forward = OnGap::RollForward;
+    // Far from any clock change they are what the clock shows.
+    check(
+        "FREQ=DAILY;COUNT=3\nEXDATE:20250702T130000Z\nRDATE:20250709T130000Z,20250701T130000Z",
+        "2025-07-01T13:00:00Z",
+        forward,
+        OnFold::First,
+        &[
+            "2025-07-01T13:00:00Z",
+            "2025-07-03T13:00:00Z",
+            "2025-07-09T13:00:00Z",
+        ],
+    );
+    // 01:30 in New York on 2025-11-02 is 05:30Z and 06:30Z.
+    check(
+        "FREQ=DAILY;COUNT=1\nRDATE:20251102T063000Z",
+        "2025-11-01T05:30:00Z",
+        forward,
+        OnFold::First,
+        &["2025-11-01T05:30:00Z", "2025-11-02T06:30:00Z"],
+    );
+    check(
+        "FREQ=DAILY;COUNT=2\nEXDATE:20251102T053000Z",
+        "2025-11-01T05:30:00Z",
+        forward,
+        OnFold::Both,
+        &["2025-11-01T05:30:00Z", "2025-11-02T06:30:00Z"],
+    );
+    // The start itself, in the second pass, taken out.
+    check(
+        "FREQ=DAILY;COUNT=2\nEXDATE:20251102T063000Z",
+        "2025-11-02T06:30:00Z",
+        forward,
+        OnFold::First,
+        &["2025-11-03T06:30:00Z"],
+    );
+    // 02:30 on 2025-03-09 does not exist: it runs at 07:00Z, which is what is taken out.
+    check(
+        "FREQ=DAILY;COUNT=3\nEXDATE:20250309T070000Z",
+        "2025-03-08T07:30:00Z",
+        forward,
+        OnFold::First,
+        &["2025-03-08T07:30:00Z", "2025-03-10T06:30:00Z"],
+    );
+}
+
+#[test]
 fn far_away_instants_end_the_search() {
     for text in [
         "* * * * *",

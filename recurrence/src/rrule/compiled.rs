@@ -4,6 +4,7 @@ use super::RuleSet;
 use super::error::RuleError;
 use super::rule::{End, Freq};
 use super::search::{LAST_TIME, MAX_STEPS, Pattern, Search};
+use super::stamp::Stamp;
 use crate::civil::Civil;
 
 /// Steps for counting a COUNT out from the anchor, all occurrences together: a few milliseconds.
@@ -15,7 +16,7 @@ pub struct CompiledRuleSet {
     pub(super) pattern: Pattern,
     /// The rule's own first occurrence and the bound of its last; `None` when it has none at all.
     pub(super) span: Option<(Civil, Civil)>,
-    /// EXDATE and RDATE, sorted, each once.
+    /// The local times of EXDATE and RDATE, sorted, each once.
     pub(super) excluded: Vec<Civil>,
     pub(super) added: Vec<Civil>,
     stepping: bool,
@@ -41,11 +42,14 @@ impl CompiledRuleSet {
             (Some(first), End::Count(count)) => Some((first, last_of(&pattern, first, count)?)),
             (first, _) => first.map(|first| (first, end)),
         };
-        let civil = |stamps: &[super::stamp::Stamp]| {
-            let mut times: Vec<Civil> = stamps.iter().map(|stamp| stamp.civil(&local)).collect();
-            times.sort_unstable();
-            times.dedup();
-            times
+        // Sorted and each once, as the set has them. Whoever turns wall-clock times into instants
+        // sees to those in UTC.
+        let civil = |stamps: &[Stamp]| {
+            let local = stamps.iter().filter_map(|stamp| match *stamp {
+                Stamp::Local(civil) => Some(civil),
+                Stamp::Utc(_) => None,
+            });
+            local.collect::<Vec<Civil>>()
         };
         Ok(CompiledRuleSet {
             pattern,

@@ -8,8 +8,8 @@
 //! RDATE:20280103T090000
 //! ```
 //!
-//! - Times in it are local to the zone of the action; with a `Z` they are UTC, and count as what the
-//!   clock of that zone shows at that instant. A `TZID=` is refused: an action has one zone.
+//! - Times in it are local to the zone of the action; with a `Z` they are instants. A `TZID=` is
+//!   refused: an action has one zone.
 //! - There is no DTSTART in it. The anchor that [`RuleSet::compile`] takes (an action's `starts_at`) has
 //!   its place. An anchor that the rule does not match is only an anchor, not an occurrence.
 //! - `UNTIL` with a bare date takes in the whole of that day.
@@ -89,7 +89,8 @@ impl RuleSet {
     }
 
     /// Ties the rule to its anchor. `local` tells what the clock of the action's zone shows at an instant
-    /// given in seconds since 1970-01-01T00:00:00Z; it is asked only for times written in UTC.
+    /// given in seconds since 1970-01-01T00:00:00Z; it is asked only for an UNTIL written in UTC. Times
+    /// of EXDATE and RDATE that are written in UTC are left out: they are instants, not readings.
     ///
     /// # Errors
     /// [`RuleError::CountOutOfReach`] when the rule is so sparse that its COUNT can't be counted out.
