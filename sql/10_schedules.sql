@@ -75,3 +75,13 @@ CREATE FUNCTION recur.tzdata_version() RETURNS text
     AS 'MODULE_PATHNAME', 'tzdata_version_wrapper';
 COMMENT ON FUNCTION recur.tzdata_version IS
     'The version of the IANA time zone database that schedules are evaluated with; it is compiled in';
+
+CREATE FUNCTION recur._around(
+    schedule text, timezone text, "from" timestamptz, until timestamptz, starts_at timestamptz, ends_at timestamptz,
+    on_dst_gap text, on_dst_fold text
+) RETURNS TABLE (previous timestamptz, next timestamptz, count bigint)
+    LANGUAGE c STABLE ROWS 1 PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'around_wrapper';
+COMMENT ON FUNCTION recur._around IS
+    'Internal: the last occurrence at or before until, the first after it, and how many there are after "from" and up to until';

@@ -128,6 +128,7 @@ CREATE TABLE recur.timers (
     last_error_at timestamptz,
     last_error    text,
     paused_reason text,
+    missed_from   timestamptz,
     ended_reason  text,
     CONSTRAINT timers_pkey PRIMARY KEY (action_id),
     CONSTRAINT timers_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
@@ -153,6 +154,7 @@ COMMENT ON COLUMN recur.timers.error_count IS 'How often in a row the action cou
 COMMENT ON COLUMN recur.timers.last_error_at IS 'When that happened last';
 COMMENT ON COLUMN recur.timers.last_error IS 'What the error was';
 COMMENT ON COLUMN recur.timers.paused_reason IS 'What recur.pause was told';
+COMMENT ON COLUMN recur.timers.missed_from IS 'While paused: the first occurrence that it has missed or will miss';
 COMMENT ON COLUMN recur.timers.ended_reason IS 'Why it ended: exhausted (max_runs), expired (ends_at), no_next (the schedule has no more)';
 
 CREATE FUNCTION recur._timers_changed() RETURNS trigger
@@ -174,6 +176,11 @@ CREATE FUNCTION recur._timer_set() RETURNS trigger
 AS $$
 BEGIN
     NEW.due_at := NEW.next_run_at;
+    -- With a horizon it is looked at now: it may have to be dispatched ahead.
+    IF EXISTS (SELECT FROM recur.definitions AS d
+                WHERE d.id = NEW.action_id AND (d.horizon IS NOT NULL OR d.horizon_count IS NOT NULL)) THEN
+        NEW.due_at := CASE WHEN NEW.next_run_at IS NOT NULL THEN least(NEW.next_run_at, clock_timestamp()) END;
+    END IF;
     RETURN NEW;
 END
 $$;

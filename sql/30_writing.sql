@@ -299,6 +299,8 @@ DECLARE
     timer       recur.timers;
     progress    recur.progress;
     rescheduled boolean;
+    withdrawn   int;
+    missed      record;
     was         jsonb;
     is_now      jsonb;
 BEGIN
@@ -326,6 +328,11 @@ BEGIN
     SELECT t.* INTO timer FROM recur.timers AS t WHERE t.action_id = OLD.id FOR UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
+    END IF;
+    -- What was dispatched ahead of its time was decided on what the action was: it is decided anew.
+    withdrawn := recur._withdraw(OLD.id, at);
+    IF withdrawn > 0 THEN
+        SELECT t.* INTO timer FROM recur.timers AS t WHERE t.action_id = OLD.id;
     END IF;
     SELECT d.* INTO before FROM recur.definitions AS d WHERE d.id = OLD.id;
     SELECT p.* INTO progress FROM recur.progress AS p WHERE p.action_id = OLD.id FOR UPDATE;
@@ -357,6 +364,7 @@ BEGIN
     END;
     IF definition.tenant <> before.tenant THEN
         PERFORM recur._check_quota(definition.tenant);
+        UPDATE recur.timers AS t SET tenant = definition.tenant WHERE t.action_id = OLD.id;
     END IF;
     IF changes ? 'context' THEN
         IF changes -> 'context' <> 'null' THEN
@@ -379,11 +387,31 @@ BEGIN
         -- A paused action is checked as well: it shall be able to go on.
         timer.next_run_at := recur._first_run(definition, greatest(definition.starts_at - interval '1 microsecond', at), at);
     END IF;
+    IF withdrawn > 0 OR (timer.enabled AND changes ?| ARRAY['horizon', 'horizon_count']) THEN
+        -- The last of its runs may have been among them.
+        timer.enabled := timer.enabled OR timer.ended_reason IS NOT NULL;
+        timer.ended_reason := NULL;
+        IF timer.enabled AND NOT rescheduled THEN
+            timer.next_run_at := CASE WHEN timer.next_run_at <= at THEN timer.next_run_at
+                                      ELSE recur._first_run(definition, greatest(definition.starts_at - interval '1 microsecond', at), at) END;
+        END IF;
+        rescheduled := true;
+    END IF;
     IF changes -> 'enabled' = 'false' THEN
+        timer.missed_from := timer.next_run_at;
         timer.enabled := false;
         timer.paused_reason := NEW.paused_reason;
     ELSIF changes -> 'enabled' = 'true' THEN
         timer.next_run_at := recur._resumed_run(definition, timer, at);
+        SELECT m.* INTO missed
+          FROM recur._around(definition.schedule, definition.timezone, timer.missed_from - interval '1 microsecond', at,
+                             definition.starts_at, definition.ends_at, definition.on_dst_gap, definition.on_dst_fold) AS m
+         WHERE timer.missed_from <= at AND m.count > 0;
+        IF FOUND THEN
+            PERFORM recur._record_event('occurrence.skipped', OLD.id, OLD.owner, jsonb_build_object(
+                'reason', 'paused', 'from', timer.missed_from, 'until', missed.previous, 'count', missed.count));
+        END IF;
+        timer.missed_from := NULL;
         timer.enabled := true;
         timer.paused_reason := NULL;
         timer.ended_reason := NULL;
@@ -393,7 +421,11 @@ BEGIN
     IF rescheduled OR changes ?| ARRAY['enabled', 'paused_reason'] THEN
         UPDATE recur.timers AS t
            SET enabled = timer.enabled, paused_reason = timer.paused_reason, ended_reason = timer.ended_reason,
-               next_run_at = CASE WHEN timer.enabled THEN timer.next_run_at END
+               missed_from = timer.missed_from,
+               next_run_at = CASE WHEN timer.enabled THEN timer.next_run_at END,
+               due_at = CASE WHEN NOT timer.enabled THEN NULL
+                             WHEN definition.horizon IS NOT NULL OR definition.horizon_count IS NOT NULL
+                             THEN least(timer.next_run_at, at) ELSE timer.next_run_at END
          WHERE t.action_id = OLD.id;
     END IF;
 

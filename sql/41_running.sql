@@ -7,23 +7,6 @@ CREATE FUNCTION recur._new_id(at timestamptz) RETURNS uuid
     AS 'MODULE_PATHNAME', 'new_id_wrapper';
 COMMENT ON FUNCTION recur._new_id IS 'Internal: a new id, sorted by this time';
 
--- Runs as the extension's owner: only he may write dispatches. What it writes is what the caller could have had by a
--- schedule of his own.
-CREATE FUNCTION recur._announce(dispatch recur.dispatches) RETURNS void
-    LANGUAGE sql
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    -- Four names of 255 characters can be longer than a notification may be.
-    SELECT pg_notify(coalesce(dispatch.notify_channel, current_setting('recur.notify_channel')),
-                     CASE WHEN octet_length(whole::text) < 8000 THEN whole ELSE short END::text)
-      FROM (SELECT jsonb_build_object('id', dispatch.id, 'action_id', dispatch.action_id,
-                                      'scheduled_at', to_char(dispatch.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')) AS short) AS s,
-           LATERAL (SELECT short || jsonb_build_object('namespace', dispatch.namespace, 'tenant', dispatch.tenant,
-                                      'provider', dispatch.provider, 'action_type', dispatch.action_type) AS whole) AS w
-     WHERE dispatch.available_at <= clock_timestamp()
-$$;
-COMMENT ON FUNCTION recur._announce IS 'Internal: tells listeners of a dispatch that is available; of others the dispatcher tells later';
-
 CREATE FUNCTION recur._cancel_pending(action_id uuid, reason text) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -126,7 +109,7 @@ BEGIN
         ON CONFLICT (id) DO NOTHING
     RETURNING l.* INTO dispatch;
     IF dispatch.id IS NOT NULL THEN
-        PERFORM recur._announce(dispatch);
+        PERFORM recur._announce(ARRAY[dispatch.id]);
     END IF;
     RETURN dispatch;
 END
@@ -341,7 +324,10 @@ BEGIN
             action_type, payload, raw_payload, metadata, dedup_key, priority, lock_group, notify_channel, max_attempts,
             retry_backoff, lease, coalesce(run_at, at))
     RETURNING l.* INTO dispatch;
-    PERFORM recur._announce(dispatch);
+    -- Of what is available later the dispatcher tells then.
+    IF dispatch.available_at <= clock_timestamp() THEN
+        PERFORM recur._announce(ARRAY[dispatch.id]);
+    END IF;
     RETURN dispatch;
 END
 $$;

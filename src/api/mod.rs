@@ -3,4 +3,5 @@
 mod check;
 mod dispatching;
 mod notice;
+mod operating;
 mod schedule;

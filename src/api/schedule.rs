@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 /// More rows than anybody reads, and still a bounded answer.
 const MOST_PREVIEWED: i32 = 10_000;
+const DEFAULT_COUNT: i32 = 10;
 
 /// `recur.is_valid_schedule(text)`.
 #[pg_extern(sql = false)]
@@ -42,7 +43,8 @@ fn tzdata_version() -> &'static str {
 
 /// `recur.describe(schedule, timezone)`.
 #[pg_extern(sql = false)]
-fn describe(schedule: &str, timezone: Option<&str>) -> String {
+fn describe(schedule: Option<&str>, timezone: Option<&str>) -> String {
+    let schedule = schedule.ok_or_else(|| missing("schedule")).or_raise();
     let schedule = parse_schedule(schedule).or_raise();
     match timezone {
         Some(name) => schedule.describe_in(parse_zone(name).or_raise()),
@@ -54,15 +56,15 @@ fn describe(schedule: &str, timezone: Option<&str>) -> String {
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn preview(
-    schedule: &str,
-    timezone: &str,
-    from: TimestampWithTimeZone,
-    count: i32,
+    schedule: Option<&str>,
+    timezone: Option<&str>,
+    from: Option<TimestampWithTimeZone>,
+    count: Option<i32>,
     starts_at: Option<TimestampWithTimeZone>,
     ends_at: Option<TimestampWithTimeZone>,
     max_runs: Option<i32>,
-    on_dst_gap: &str,
-    on_dst_fold: &str,
+    on_dst_gap: Option<&str>,
+    on_dst_fold: Option<&str>,
 ) -> TableIterator<
     'static,
     (
@@ -71,6 +73,7 @@ fn preview(
         name!(note, Option<String>),
     ),
 > {
+    let count = count.unwrap_or(DEFAULT_COUNT);
     if !(0..=MOST_PREVIEWED).contains(&count) {
         SqlError::invalid_argument("count", &count.to_string(), "must lie between 0 and 10000")
             .raise();
@@ -106,14 +109,14 @@ fn preview(
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn next_occurrence(
-    schedule: &str,
-    timezone: &str,
-    from: TimestampWithTimeZone,
+    schedule: Option<&str>,
+    timezone: Option<&str>,
+    from: Option<TimestampWithTimeZone>,
     starts_at: Option<TimestampWithTimeZone>,
     ends_at: Option<TimestampWithTimeZone>,
     max_runs: Option<i32>,
-    on_dst_gap: &str,
-    on_dst_fold: &str,
+    on_dst_gap: Option<&str>,
+    on_dst_fold: Option<&str>,
 ) -> Option<TimestampWithTimeZone> {
     let question = Question {
         schedule,
@@ -149,14 +152,14 @@ fn occurrences_by_minute(
 ) -> TableIterator<'static, (name!(minute, TimestampWithTimeZone), name!(count, i64))> {
     let until = time::instant("until", until).or_raise();
     let question = Question {
-        schedule,
-        timezone,
-        from,
+        schedule: Some(schedule),
+        timezone: Some(timezone),
+        from: Some(from),
         starts_at,
         ends_at,
         max_runs: None,
-        on_dst_gap,
-        on_dst_fold,
+        on_dst_gap: Some(on_dst_gap),
+        on_dst_fold: Some(on_dst_fold),
     };
     let Some((recurrence, from)) = question.compile().or_raise() else {
         return TableIterator::new(Vec::new());
@@ -187,6 +190,52 @@ fn occurrences_by_minute(
     TableIterator::new(rows)
 }
 
+/// A longer row is not counted to its end.
+const MOST_COUNTED: u64 = 10_000_000;
+
+/// `recur._around(…)`: the last occurrence at or before `until`, the first after it, and how many there are in
+/// (from, until].
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn around(
+    schedule: &str,
+    timezone: &str,
+    from: TimestampWithTimeZone,
+    until: TimestampWithTimeZone,
+    starts_at: Option<TimestampWithTimeZone>,
+    ends_at: Option<TimestampWithTimeZone>,
+    on_dst_gap: &str,
+    on_dst_fold: &str,
+) -> TableIterator<
+    'static,
+    (
+        name!(previous, Option<TimestampWithTimeZone>),
+        name!(next, Option<TimestampWithTimeZone>),
+        name!(count, i64),
+    ),
+> {
+    let until = time::instant("until", until).or_raise();
+    let question = Question {
+        schedule: Some(schedule),
+        timezone: Some(timezone),
+        from: Some(from),
+        starts_at,
+        ends_at,
+        max_runs: None,
+        on_dst_gap: Some(on_dst_gap),
+        on_dst_fold: Some(on_dst_fold),
+    };
+    let Some((recurrence, from)) = question.compile().or_raise() else {
+        return TableIterator::once((None, None, 0));
+    };
+    let instant = |occurrence: recurrence::Occurrence| time::timestamptz(occurrence.at);
+    TableIterator::once((
+        recurrence.previous_or_at(until).map(instant),
+        recurrence.next_after(until).map(instant),
+        recurrence.count_between(from, until, MOST_COUNTED) as i64,
+    ))
+}
+
 /// `recur._counts_from_start(schedule)`.
 #[pg_extern(sql = false)]
 fn counts_from_start(schedule: &str) -> bool {
@@ -195,25 +244,30 @@ fn counts_from_start(schedule: &str) -> bool {
 
 /// The arguments that preview and next_occurrence share, as SQL gave them.
 struct Question<'a> {
-    schedule: &'a str,
-    timezone: &'a str,
-    from: TimestampWithTimeZone,
+    schedule: Option<&'a str>,
+    timezone: Option<&'a str>,
+    from: Option<TimestampWithTimeZone>,
     starts_at: Option<TimestampWithTimeZone>,
     ends_at: Option<TimestampWithTimeZone>,
     max_runs: Option<i32>,
-    on_dst_gap: &'a str,
-    on_dst_fold: &'a str,
+    on_dst_gap: Option<&'a str>,
+    on_dst_fold: Option<&'a str>,
 }
 
 impl Question<'_> {
     /// None: the schedule is valid, but from this start on it never occurs.
     fn compile(self) -> Result<Option<(Recurrence, DateTime<Utc>)>, SqlError> {
-        let schedule = parse_schedule(self.schedule)?;
-        let zone = parse_zone(self.timezone)?;
-        let on_gap = parse_policy::<OnGap>("on_dst_gap", self.on_dst_gap, "roll_forward or skip")?;
-        let on_fold =
-            parse_policy::<OnFold>("on_dst_fold", self.on_dst_fold, "first, second or both")?;
-        let from = time::instant("from", self.from)?;
+        // NULL is nobody's schedule; for the others it means their default.
+        let text = self.schedule.ok_or_else(|| missing("schedule"))?;
+        let schedule = parse_schedule(text)?;
+        let zone = self.timezone.map_or(Ok(Zone::UTC), parse_zone)?;
+        let on_gap = self.on_dst_gap.map_or(Ok(OnGap::default()), |value| {
+            parse_policy("on_dst_gap", value, "roll_forward or skip")
+        })?;
+        let on_fold = self.on_dst_fold.map_or(Ok(OnFold::default()), |value| {
+            parse_policy("on_dst_fold", value, "first, second or both")
+        })?;
+        let from = time::instant("from", self.from.ok_or_else(|| missing("from"))?)?;
         let mut starts_at = self
             .starts_at
             .map(|at| time::instant("starts_at", at))
@@ -235,7 +289,7 @@ impl Question<'_> {
             Err(RecurrenceError::NeverOccurs { .. }) => Ok(None),
             Err(error) => Err(SqlError::invalid_argument(
                 "schedule",
-                self.schedule,
+                text,
                 &error.to_string(),
             )),
         }
@@ -250,6 +304,10 @@ pub fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
             None => problem,
         }
     })
+}
+
+fn missing(argument: &str) -> SqlError {
+    SqlError::invalid_argument(argument, "NULL", "must have a value")
 }
 
 fn parse_zone(name: &str) -> Result<Zone, SqlError> {

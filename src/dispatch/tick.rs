@@ -145,7 +145,11 @@ fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
     written.lateness = new
         .iter()
         .filter(|dispatch| dispatch.occurrence <= now)
-        .map(|dispatch| (clock - dispatch.occurrence).num_microseconds().unwrap_or(i64::MAX))
+        .map(|dispatch| {
+            (clock - dispatch.occurrence)
+                .num_microseconds()
+                .unwrap_or(i64::MAX)
+        })
         .collect();
     store::advance_timers(&advances(&decisions, &new, now, &mut written))?;
     store::record_events(events(&decisions, &new, &mut written))?;
@@ -249,7 +253,11 @@ fn new_dispatches(
 fn drop_finished(new: &mut Vec<NewDispatch>, locked: &[LockedTimer]) -> SpiResult<()> {
     let last: HashMap<Uuid, Instant> = locked
         .iter()
-        .filter(|timer| timer.last_run_at.is_some_and(|last| last >= timer.next_run_at))
+        .filter(|timer| {
+            timer
+                .last_run_at
+                .is_some_and(|last| last >= timer.next_run_at)
+        })
         .filter_map(|timer| Some((timer.action, timer.last_run_at?)))
         .collect();
     if last.is_empty() {
@@ -257,7 +265,10 @@ fn drop_finished(new: &mut Vec<NewDispatch>, locked: &[LockedTimer]) -> SpiResul
     }
     let suspects = new
         .iter()
-        .filter(|one| last.get(&one.action).is_some_and(|last| *last >= one.occurrence))
+        .filter(|one| {
+            last.get(&one.action)
+                .is_some_and(|last| *last >= one.occurrence)
+        })
         .map(|one| one.id)
         .collect();
     let finished = store::already_finished(suspects)?;
@@ -304,11 +315,7 @@ fn advances(
         .collect()
 }
 
-fn events(
-    decisions: &[(Uuid, Decision)],
-    new: &[NewDispatch],
-    written: &mut Written,
-) -> NewEvents {
+fn events(decisions: &[(Uuid, Decision)], new: &[NewDispatch], written: &mut Written) -> NewEvents {
     let mut events = NewEvents::default();
     for (action, decision) in decisions {
         for skipped in &decision.skipped {
@@ -365,7 +372,9 @@ fn record_errors(errors: Vec<(Uuid, String)>, now: Instant) -> SpiResult<()> {
     let mut told = HashSet::new();
     let mut problems = Vec::new();
     for one in recorded {
-        let message = messages.get(&one.action).map_or("", |message| message.as_str());
+        let message = messages
+            .get(&one.action)
+            .map_or("", |message| message.as_str());
         pgrx::warning!(
             "pg_recur dispatcher: action failed action={} errors_in_a_row={} paused={} error={message:?}",
             one.action,

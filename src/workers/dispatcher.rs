@@ -18,8 +18,10 @@ use std::time::{Duration, Instant};
 const HERD: i64 = 1_000;
 /// From time to time the dispatcher looks at all timers, whatever it believes: a safety net below the safety net.
 const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
-/// Rows that are due but locked by somebody else: their commit wakes us, their rollback does not.
-const LOCKED_ELSEWHERE: Duration = Duration::from_millis(100);
+/// Rows that are due but locked by somebody else: his commit may wake us, his rollback does not. We look again soon, and
+/// then less and less often.
+const LOCKED_ELSEWHERE: (Duration, Duration) =
+    (Duration::from_millis(2), Duration::from_millis(100));
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
 /// Dispatches until there is a reason to leave.
@@ -79,6 +81,8 @@ struct Dispatcher {
     staging: Option<DateTime<Utc>>,
     /// Up to here, what became available has been announced.
     announced_until: DateTime<Utc>,
+    /// How long to wait for rows that are locked elsewhere.
+    locked_wait: Duration,
     summary: Summary,
 }
 
@@ -123,6 +127,7 @@ impl Dispatcher {
             herd_checked: None,
             staging: None,
             announced_until: DateTime::UNIX_EPOCH,
+            locked_wait: LOCKED_ELSEWHERE.0,
             summary: Summary::new(),
         }
     }
@@ -239,7 +244,10 @@ impl Dispatcher {
             // Once more from the start, for what others held locked meanwhile.
             return Duration::ZERO;
         }
-        self.low_water = outlook.next_instant.unwrap_or(scope.now).max(self.low_water);
+        self.low_water = outlook
+            .next_instant
+            .unwrap_or(scope.now)
+            .max(self.low_water);
         if outlook.herd == HERD {
             self.staging = outlook.next_instant;
             return Duration::ZERO;
@@ -254,7 +262,7 @@ impl Dispatcher {
         self.sleep(scope.now, outlook)
     }
 
-    fn sleep(&self, now: DateTime<Utc>, outlook: &Outlook) -> Duration {
+    fn sleep(&mut self, now: DateTime<Utc>, outlook: &Outlook) -> Duration {
         let clock = time::now();
         let until = |instant: DateTime<Utc>| (instant - clock).to_std().unwrap_or(Duration::ZERO);
         let mut sleep = guc::check_interval();
@@ -270,8 +278,15 @@ impl Dispatcher {
                 _ => until(next),
             };
             // Due in the meantime: go on at once, unless this batch already found it locked.
-            let wait = if next <= now { LOCKED_ELSEWHERE } else { wait };
-            sleep = sleep.min(wait);
+            let locked_wait = match next <= now {
+                true => Some(self.locked_wait),
+                false => None,
+            };
+            self.locked_wait = match locked_wait {
+                Some(wait) => (wait * 2).min(LOCKED_ELSEWHERE.1),
+                None => LOCKED_ELSEWHERE.0,
+            };
+            sleep = sleep.min(locked_wait.unwrap_or(wait));
         }
         sleep
     }
@@ -337,4 +352,3 @@ fn is_near(instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         .to_std()
         .is_ok_and(|distance| !distance.is_zero() && distance <= lookahead)
 }
-

@@ -3,23 +3,31 @@
 #[path = "../../src/dispatch/decide.rs"]
 mod decide;
 #[path = "../../src/dispatch/id.rs"]
+#[allow(dead_code)]
 mod id;
 
-use chrono::{DateTime, Utc};
-use decide::{Decision, Due, EndReason, Then, decide};
+use chrono::{DateTime, TimeDelta, Utc};
+use decide::{
+    Decision, Due, EndReason, Horizon, Misfire, Overlap, Policy, SkipReason, Skipped, Then,
+    Unfinished, decide,
+};
 use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
 /// An action due at `next_run_at`, asked about at `now`.
+#[derive(Clone, Copy)]
 struct Case {
     schedule: &'static str,
     ends_at: Option<&'static str>,
     next_run_at: &'static str,
     runs: (i64, Option<i64>),
+    policy: Policy,
+    unfinished: Unfinished,
     now: &'static str,
 }
 
@@ -44,79 +52,268 @@ impl Case {
             next_run_at: at(self.next_run_at),
             run_count: self.runs.0,
             max_runs: self.runs.1,
-            ends_at: bounds.ends_at,
+            policy: self.policy,
+            unfinished: self.unfinished,
         };
         decide(&due, at(self.now))
     }
 }
+
+const PLAIN: Policy = Policy {
+    misfire: Misfire::Once,
+    misfire_grace: None,
+    catchup_limit: 100,
+    overlap: Overlap::Allow,
+    horizon: None,
+};
 
 const NOON: Case = Case {
     schedule: "0 12 * * *",
     ends_at: None,
     next_run_at: "2030-01-01T12:00:00Z",
     runs: (0, None),
+    policy: PLAIN,
+    unfinished: Unfinished {
+        pending: false,
+        running: false,
+    },
     now: "2030-01-01T12:00:00Z",
 };
 
-fn fires(occurrence: &str, then: Then) -> Decision {
+/// A whole month of missed minutes.
+const MONTH: Case = Case {
+    schedule: "* * * * *",
+    now: "2030-01-31T12:00:30Z",
+    ..NOON
+};
+
+fn wait(next: &str) -> Then {
+    Then::Wait {
+        next: at(next),
+        look_at: at(next),
+    }
+}
+
+fn fires(occurrences: &[&str], then: Then) -> Decision {
     Decision {
-        fire: Some(at(occurrence)),
+        fire: occurrences.iter().map(|text| at(text)).collect(),
+        skipped: Vec::new(),
+        cancels_previous: false,
         then,
     }
 }
 
-#[test]
-fn on_time_it_fires_and_waits_for_the_next() {
-    let next = Then::WaitUntil(at("2030-01-02T12:00:00Z"));
-    assert_eq!(NOON.decide(), fires("2030-01-01T12:00:00Z", next));
+fn skipped(reason: SkipReason, from: &str, until: &str, count: u64) -> Vec<Skipped> {
+    vec![Skipped {
+        reason,
+        from: at(from),
+        until: at(until),
+        count,
+    }]
 }
 
 #[test]
-fn a_month_of_missed_minutes_is_one_dispatch_for_the_latest() {
+fn on_time_it_fires_and_waits_for_the_next() {
+    let next = wait("2030-01-02T12:00:00Z");
+    assert_eq!(NOON.decide(), fires(&["2030-01-01T12:00:00Z"], next));
+}
+
+#[test]
+fn once_a_month_of_missed_minutes_is_one_dispatch_for_the_latest() {
+    let decision = MONTH.decide();
+    assert_eq!(
+        decision,
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:00Z",
+                "2030-01-31T11:59:00Z",
+                43_200
+            ),
+            ..fires(&["2030-01-31T12:00:00Z"], wait("2030-01-31T12:01:00Z"))
+        }
+    );
+}
+
+#[test]
+fn once_with_a_grace_drops_even_the_latest_when_it_is_too_old() {
+    let policy = Policy {
+        misfire_grace: Some(TimeDelta::seconds(29)),
+        ..PLAIN
+    };
+    assert_eq!(
+        Case { policy, ..MONTH }.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:00Z",
+                "2030-01-31T12:00:00Z",
+                43_201
+            ),
+            ..fires(&[], wait("2030-01-31T12:01:00Z"))
+        }
+    );
+    // Exactly as old as it may be.
+    let policy = Policy {
+        misfire_grace: Some(TimeDelta::seconds(30)),
+        ..PLAIN
+    };
+    assert_eq!(
+        Case { policy, ..MONTH }.decide().fire,
+        [at("2030-01-31T12:00:00Z")]
+    );
+}
+
+#[test]
+fn skip_fires_what_is_no_older_than_the_grace() {
+    let policy = Policy {
+        misfire: Misfire::Skip,
+        ..PLAIN
+    };
+    assert_eq!(
+        Case { policy, ..MONTH }.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:00Z",
+                "2030-01-31T11:59:00Z",
+                43_200
+            ),
+            ..fires(&["2030-01-31T12:00:00Z"], wait("2030-01-31T12:01:00Z"))
+        }
+    );
+    let policy = Policy {
+        misfire_grace: Some(TimeDelta::minutes(3)),
+        ..policy
+    };
+    assert_eq!(Case { policy, ..MONTH }.decide().fire.len(), 3);
+    // Seen in time, nothing is skipped.
+    let case = Case { policy, ..NOON };
+    assert_eq!(
+        case.decide(),
+        fires(&["2030-01-01T12:00:00Z"], wait("2030-01-02T12:00:00Z"))
+    );
+    // Later than the grace, and nothing else due: it is skipped, and that is said.
     let case = Case {
-        schedule: "* * * * *",
-        now: "2030-02-01T00:00:59Z",
+        now: "2030-01-01T12:03:00.000001Z",
+        ..case
+    };
+    assert_eq!(
+        case.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:00Z",
+                "2030-01-01T12:00:00Z",
+                1
+            ),
+            ..fires(&[], wait("2030-01-02T12:00:00Z"))
+        }
+    );
+}
+
+#[test]
+fn all_fires_the_oldest_first_and_so_many_at_once() {
+    let policy = Policy {
+        misfire: Misfire::All,
+        catchup_limit: 3,
+        ..PLAIN
+    };
+    assert_eq!(
+        Case { policy, ..MONTH }.decide(),
+        fires(
+            &[
+                "2030-01-01T12:00:00Z",
+                "2030-01-01T12:01:00Z",
+                "2030-01-01T12:02:00Z"
+            ],
+            // Still due: the rest comes with the next batch.
+            wait("2030-01-01T12:03:00Z")
+        )
+    );
+    // The grace bounds it.
+    let policy = Policy {
+        misfire_grace: Some(TimeDelta::seconds(90)),
+        ..policy
+    };
+    assert_eq!(
+        Case { policy, ..MONTH }.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:00Z",
+                "2030-01-31T11:58:00Z",
+                43_199
+            ),
+            ..fires(
+                &["2030-01-31T11:59:00Z", "2030-01-31T12:00:00Z"],
+                wait("2030-01-31T12:01:00Z")
+            )
+        }
+    );
+}
+
+#[test]
+fn a_long_outage_is_not_walked_through() {
+    let century = Case {
+        schedule: "* * * * * *",
+        next_run_at: "2030-01-01T00:00:00Z",
+        now: "2130-01-01T00:00:00Z",
         ..NOON
     };
-    let next = Then::WaitUntil(at("2030-02-01T00:01:00Z"));
-    assert_eq!(case.decide(), fires("2030-02-01T00:00:00Z", next));
+    for misfire in [Misfire::Once, Misfire::Skip] {
+        let policy = Policy { misfire, ..PLAIN };
+        let started = Instant::now();
+        let decision = Case { policy, ..century }.decide();
+        // Three thousand million occurrences; walking would take minutes.
+        assert!(started.elapsed() < Duration::from_secs(5));
+        assert!(decision.skipped[0].count >= 10_000_000);
+    }
 }
 
 #[test]
 fn the_last_of_max_runs_fires_and_ends() {
+    let exhausted = Then::End(EndReason::Exhausted);
     let case = Case {
         runs: (2, Some(3)),
         ..NOON
     };
+    assert_eq!(case.decide(), fires(&["2030-01-01T12:00:00Z"], exhausted));
+    // Of many missed ones, only as many as are left, the oldest first.
+    let case = Case {
+        runs: (1, Some(3)),
+        policy: Policy {
+            misfire: Misfire::All,
+            ..PLAIN
+        },
+        ..MONTH
+    };
     assert_eq!(
         case.decide(),
-        fires("2030-01-01T12:00:00Z", Then::End(EndReason::Exhausted))
+        fires(&["2030-01-01T12:00:00Z", "2030-01-01T12:01:00Z"], exhausted)
     );
     // Lowered below what has already run: it ends without another.
     let case = Case {
         runs: (3, Some(3)),
         ..NOON
     };
-    assert_eq!(
-        case.decide(),
-        Decision {
-            fire: None,
-            then: Then::End(EndReason::Exhausted)
-        }
-    );
+    assert_eq!(case.decide(), fires(&[], exhausted));
 }
 
 #[test]
 fn an_occurrence_exactly_at_its_end_fires_even_if_seen_late() {
-    let case = Case {
-        ends_at: Some("2030-01-01T12:00:00Z"),
-        now: "2030-01-05T00:00:00Z",
-        ..NOON
-    };
-    assert_eq!(
-        case.decide(),
-        fires("2030-01-01T12:00:00Z", Then::End(EndReason::Expired))
-    );
+    for misfire in [Misfire::Once, Misfire::All] {
+        let case = Case {
+            ends_at: Some("2030-01-01T12:00:00Z"),
+            policy: Policy { misfire, ..PLAIN },
+            now: "2030-01-05T00:00:00Z",
+            ..NOON
+        };
+        assert_eq!(
+            case.decide(),
+            fires(&["2030-01-01T12:00:00Z"], Then::End(EndReason::Expired))
+        );
+    }
 }
 
 #[test]
@@ -126,13 +323,7 @@ fn an_occurrence_after_its_end_does_not_fire() {
         ends_at: Some("2030-01-01T11:00:00Z"),
         ..NOON
     };
-    assert_eq!(
-        case.decide(),
-        Decision {
-            fire: None,
-            then: Then::End(EndReason::Expired)
-        }
-    );
+    assert_eq!(case.decide(), fires(&[], Then::End(EndReason::Expired)));
 }
 
 #[test]
@@ -143,12 +334,242 @@ fn one_time_is_over_after_it() {
     };
     assert_eq!(
         case.decide(),
-        fires("2030-01-01T12:00:00Z", Then::End(EndReason::NoNext))
+        fires(&["2030-01-01T12:00:00Z"], Then::End(EndReason::NoNext))
     );
 }
 
 #[test]
-fn end_reasons_are_stored_by_these_names() {
-    let names = [EndReason::Exhausted, EndReason::Expired, EndReason::NoNext].map(EndReason::name);
-    assert_eq!(names, ["exhausted", "expired", "no_next"]);
+fn a_clock_that_was_set_back_fires_nothing_twice() {
+    // Noon was dispatched; then the clock says that it is eleven.
+    let case = Case {
+        next_run_at: "2030-01-02T12:00:00Z",
+        now: "2030-01-01T11:00:00Z",
+        ..NOON
+    };
+    assert_eq!(case.decide(), fires(&[], wait("2030-01-02T12:00:00Z")));
+}
+
+#[test]
+fn a_schedule_edited_while_due_fires_what_was_due_and_goes_on_with_the_new_one() {
+    // It was due at noon; the schedule now says ten past every hour.
+    let case = Case {
+        schedule: "10 * * * *",
+        now: "2030-01-01T12:05:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        case.decide(),
+        fires(&["2030-01-01T12:00:00Z"], wait("2030-01-01T12:10:00Z"))
+    );
+}
+
+#[test]
+fn overlap_decides_beside_unfinished_dispatches() {
+    const PENDING: Unfinished = Unfinished {
+        pending: true,
+        running: false,
+    };
+    const RUNNING: Unfinished = Unfinished {
+        pending: false,
+        running: true,
+    };
+    const NONE: Unfinished = NOON.unfinished;
+    use Overlap::*;
+    for (overlap, unfinished, fires, cancels) in [
+        (Allow, PENDING, true, false),
+        (Allow, RUNNING, true, false),
+        (Skip, NONE, true, false),
+        (Skip, PENDING, false, false),
+        (Skip, RUNNING, false, false),
+        (QueueOne, NONE, true, false),
+        (QueueOne, RUNNING, true, false),
+        (QueueOne, PENDING, false, false),
+        (CancelPrevious, NONE, true, false),
+        (CancelPrevious, PENDING, true, true),
+        (CancelPrevious, RUNNING, true, true),
+    ] {
+        let case = Case {
+            policy: Policy { overlap, ..PLAIN },
+            unfinished,
+            ..NOON
+        };
+        let decision = case.decide();
+        let what = format!("{overlap:?} beside {unfinished:?}");
+        assert_eq!(!decision.fire.is_empty(), fires, "{what}");
+        assert_eq!(decision.cancels_previous, cancels, "{what}");
+        let noon = "2030-01-01T12:00:00Z";
+        let expected = match fires {
+            true => Vec::new(),
+            false => skipped(SkipReason::Overlap, noon, noon, 1),
+        };
+        assert_eq!(decision.skipped, expected, "{what}");
+        assert_eq!(decision.then, wait("2030-01-02T12:00:00Z"), "{what}");
+    }
+}
+
+#[test]
+fn overlap_also_holds_among_those_of_one_batch() {
+    let three = Case {
+        schedule: "* * * * *",
+        policy: Policy {
+            misfire: Misfire::All,
+            overlap: Overlap::QueueOne,
+            ..PLAIN
+        },
+        now: "2030-01-01T12:02:00Z",
+        ..NOON
+    };
+    let decision = three.decide();
+    assert_eq!(decision.fire, [at("2030-01-01T12:00:00Z")]);
+    let expected = ("2030-01-01T12:01:00Z", "2030-01-01T12:02:00Z");
+    assert_eq!(
+        decision.skipped,
+        skipped(SkipReason::Overlap, expected.0, expected.1, 2)
+    );
+    let latest = Case {
+        policy: Policy {
+            overlap: Overlap::CancelPrevious,
+            ..three.policy
+        },
+        ..three
+    };
+    assert_eq!(latest.decide().fire, [at("2030-01-01T12:02:00Z")]);
+}
+
+#[test]
+fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
+    let policy = Policy {
+        horizon: Some(Horizon {
+            reach: TimeDelta::days(3),
+            count: None,
+        }),
+        ..PLAIN
+    };
+    // Looked at when it is created.
+    let created = Case {
+        policy,
+        now: "2030-01-01T00:00:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        created.decide(),
+        fires(
+            &[
+                "2030-01-01T12:00:00Z",
+                "2030-01-02T12:00:00Z",
+                "2030-01-03T12:00:00Z"
+            ],
+            Then::Wait {
+                next: at("2030-01-04T12:00:00Z"),
+                look_at: at("2030-01-01T12:00:00Z"),
+            }
+        )
+    );
+    // Then one at a time.
+    let later = Case {
+        next_run_at: "2030-01-04T12:00:00Z",
+        now: "2030-01-01T12:00:00Z",
+        ..created
+    };
+    assert_eq!(
+        later.decide(),
+        fires(
+            &["2030-01-04T12:00:00Z"],
+            Then::Wait {
+                next: at("2030-01-05T12:00:00Z"),
+                look_at: at("2030-01-02T12:00:00Z"),
+            }
+        )
+    );
+}
+
+#[test]
+fn a_horizon_has_limits() {
+    let horizon = |days, count| Policy {
+        horizon: Some(Horizon {
+            reach: TimeDelta::days(days),
+            count,
+        }),
+        ..PLAIN
+    };
+    // By count: there is room again when the first of those ahead has come.
+    let case = Case {
+        policy: horizon(30, Some(2)),
+        now: "2030-01-01T00:00:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        case.decide(),
+        fires(
+            &["2030-01-01T12:00:00Z", "2030-01-02T12:00:00Z"],
+            Then::Wait {
+                next: at("2030-01-03T12:00:00Z"),
+                look_at: at("2030-01-01T12:00:00Z"),
+            }
+        )
+    );
+    // 50 at once; the rest at once after that.
+    let case = Case {
+        policy: horizon(100, None),
+        ..case
+    };
+    let decision = case.decide();
+    assert_eq!(decision.fire.len(), 50);
+    assert!(
+        matches!(decision.then, Then::Wait { look_at, .. } if look_at <= at("2030-01-01T00:00:00Z"))
+    );
+    // max_runs counts those ahead as well.
+    let case = Case {
+        runs: (1, Some(3)),
+        ..case
+    };
+    let decision = case.decide();
+    assert_eq!(
+        (decision.fire.len(), decision.then),
+        (2, Then::End(EndReason::Exhausted))
+    );
+    // Whether it will overlap can't be known ahead.
+    let case = Case {
+        policy: Policy {
+            overlap: Overlap::Skip,
+            ..horizon(30, None)
+        },
+        ..NOON
+    };
+    assert_eq!(
+        case.decide(),
+        fires(&["2030-01-01T12:00:00Z"], wait("2030-01-02T12:00:00Z"))
+    );
+}
+
+#[test]
+fn jitter_is_a_fixed_part_of_its_span() {
+    let day = 86_400_000_000;
+    let parts: Vec<i64> = (0..1_000)
+        .map(|n| {
+            let id = id::of_occurrence(uuid::Uuid::from_u128(n), at("2030-01-01T12:00:00Z"));
+            assert_eq!(id::fraction(id, day), id::fraction(id, day));
+            id::fraction(id, day).num_microseconds().unwrap()
+        })
+        .collect();
+    assert!(parts.iter().all(|part| (0..day).contains(part)));
+    let mean = parts.iter().sum::<i64>() / 1_000;
+    assert!((mean - day / 2).abs() < day / 20, "evenly spread: {mean}");
+}
+
+#[test]
+fn reasons_are_stored_by_these_names() {
+    let ends = [EndReason::Exhausted, EndReason::Expired, EndReason::NoNext];
+    assert_eq!(
+        ends.map(EndReason::name),
+        ["exhausted", "expired", "no_next"]
+    );
+    assert_eq!(
+        ends.map(EndReason::event_kind),
+        ["action.exhausted", "action.expired", "action.no_next"]
+    );
+    assert_eq!(
+        [SkipReason::Misfire, SkipReason::Overlap].map(SkipReason::name),
+        ["misfire", "overlap"]
+    );
 }
