@@ -128,4 +128,28 @@ mod tests {
             .unwrap();
         assert!(version.starts_with("20"), "{version}");
     }
+
+    #[pg_test(error = "invalid schedule \"NULL\": must have a value")]
+    fn nothing_is_no_schedule() {
+        Spi::run("SELECT recur.preview(NULL)").unwrap();
+    }
+
+    #[pg_test(error = "invalid from \"NULL\": must have a value")]
+    fn preview_needs_an_instant_to_start_from() {
+        Spi::run("SELECT recur.next_occurrence('@daily', \"from\" => NULL)").unwrap();
+    }
+
+    #[pg_test(error = "invalid schedule \"NULL\": must have a value")]
+    fn nothing_can_not_be_described() {
+        Spi::run("SELECT recur.describe(NULL::text)").unwrap();
+    }
+
+    #[pg_test]
+    fn null_means_the_default_elsewhere() {
+        let rows = texts(
+            "SELECT occurrence::text FROM recur.preview('@daily', NULL, '2027-01-01Z', NULL, NULL, NULL, NULL, NULL, NULL)
+             EXCEPT SELECT occurrence::text FROM recur.preview('@daily', \"from\" => '2027-01-01Z')",
+        );
+        assert!(rows.is_empty(), "{rows:?}");
+    }
 }

@@ -248,13 +248,15 @@ impl Dispatcher {
             .next_instant
             .unwrap_or(scope.now)
             .max(self.low_water);
-        if outlook.herd == HERD {
-            self.staging = outlook.next_instant;
-            return Duration::ZERO;
-        }
         match staged {
             Some(staged) if staged.dispatched > 0 => return Duration::ZERO,
-            _ => self.staging = None,
+            // All of them, but for those that have to be decided at the instant.
+            Some(_) => self.staging = None,
+            None if outlook.herd == HERD => {
+                self.staging = outlook.next_instant;
+                return Duration::ZERO;
+            }
+            None => {}
         }
         self.herd_checked = outlook
             .next_instant
