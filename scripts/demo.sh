@@ -25,9 +25,11 @@ cat <<TEXT
 
 What to try next
   make psql     a shell on this cluster (it is started again, and the schedules go on)
-                  SELECT name, schedule, timezone, next_run_at FROM recur.recurring_actions;
+                  SELECT * FROM recur.overview \\watch 1
+                  SELECT * FROM recur.explain(recur.id_of('heartbeat'), date_trunc('second', now()) - interval '1 second');
                   SELECT * FROM recur.preview('30 2 * * *', 'America/Chicago', '2027-03-13', 4);
                   SELECT id, attempt, payload FROM recur.claim(5);
+                  SELECT * FROM recur.stats;
   make stop     ends it
   make clean    removes it
 TEXT
