@@ -5,163 +5,6 @@
 -- it or record an event. They validate, work out what follows, store, and record what happened. Whom a role may write
 -- to is decided before them: row-level security shows it only its own rows.
 
-CREATE FUNCTION recur._check_name(argument text, value text) RETURNS boolean
-    LANGUAGE c IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'check_name_wrapper';
-COMMENT ON FUNCTION recur._check_name IS 'Internal: raises unless value is a text of 1 to 255 characters';
-
-CREATE FUNCTION recur._check_object(argument text, value jsonb) RETURNS boolean
-    LANGUAGE c IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'check_object_wrapper';
-COMMENT ON FUNCTION recur._check_object IS 'Internal: raises unless value is a JSON object';
-
-CREATE FUNCTION recur._check_labels(argument text, value jsonb) RETURNS boolean
-    LANGUAGE c IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'check_labels_wrapper';
-COMMENT ON FUNCTION recur._check_labels IS 'Internal: raises unless value is a JSON object of strings';
-
-CREATE FUNCTION recur._check_choice(argument text, value text, choices text[]) RETURNS boolean
-    LANGUAGE c IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'check_choice_wrapper';
-COMMENT ON FUNCTION recur._check_choice IS 'Internal: raises unless value is one of the choices';
-
-CREATE FUNCTION recur._check_number(argument text, value int, at_least int) RETURNS boolean
-    LANGUAGE c IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'check_number_wrapper';
-COMMENT ON FUNCTION recur._check_number IS 'Internal: raises unless value is at least that';
-
-CREATE FUNCTION recur._check_spacing(schedule text) RETURNS boolean
-    LANGUAGE c STABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'check_spacing_wrapper';
-COMMENT ON FUNCTION recur._check_spacing IS
-    'Internal: raises if two occurrences of the schedule can be closer together than recur.min_interval';
-
-CREATE FUNCTION recur._check_interval(argument text, value interval, may_be_zero boolean) RETURNS boolean
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF value IS NULL OR value < interval '0' OR (value = interval '0' AND NOT may_be_zero) THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid %s "%s": must be %s', argument, coalesce(value::text, 'NULL'),
-                             CASE WHEN may_be_zero THEN 'zero or longer' ELSE 'longer than nothing' END),
-            HINT = format('Give %s as an interval such as ''5 minutes''.', argument);
-    END IF;
-    RETURN true;
-END
-$$;
-COMMENT ON FUNCTION recur._check_interval IS 'Internal: raises unless value is an interval that can be waited for';
-
-CREATE FUNCTION recur._check_backoff(value jsonb) RETURNS boolean
-    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    base   interval;
-    cap    interval;
-    factor numeric;
-    sound  boolean := false;
-BEGIN
-    PERFORM recur._check_object('retry_backoff', value);
-    IF value ?& ARRAY['base', 'factor', 'cap'] AND value - ARRAY['base', 'factor', 'cap'] = '{}' THEN
-        BEGIN
-            base := value ->> 'base';
-            cap := value ->> 'cap';
-            factor := value ->> 'factor';
-            sound := base > interval '0' AND cap >= base AND factor BETWEEN 1 AND 100;
-        EXCEPTION WHEN data_exception THEN
-            sound := false;
-        END;
-    END IF;
-    IF sound IS NOT TRUE THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid retry_backoff "%s": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base', value),
-            HINT = 'For instance {"base": "30 seconds", "factor": 2, "cap": "1 hour"}.';
-    END IF;
-    RETURN true;
-END
-$$;
-COMMENT ON FUNCTION recur._check_backoff IS 'Internal: raises unless value is a retry_backoff';
-
-CREATE FUNCTION recur._check_optional_name(argument text, value text) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$ SELECT value IS NULL OR recur._check_name(argument, value) $$;
-COMMENT ON FUNCTION recur._check_optional_name IS 'Internal: the same for a value that may be NULL';
-
--- Whatever writes a definition, a restore included, passes here. Only what is true of a row at any time is checked:
--- last year's rows must come back as they were.
-CREATE FUNCTION recur._definition_written() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    PERFORM recur._check_name('name', NEW.name);
-    PERFORM recur._check_name('namespace', NEW.namespace);
-    PERFORM recur._check_name('tenant', NEW.tenant);
-    PERFORM recur._check_name('provider', NEW.provider);
-    PERFORM recur._check_name('action_type', NEW.action_type);
-    PERFORM recur._check_optional_name('subject', NEW.subject);
-    PERFORM recur._check_optional_name('dedup_key', NEW.dedup_key);
-    PERFORM recur._check_optional_name('lock_group', NEW.lock_group);
-    PERFORM recur._check_optional_name('primary_agent', NEW.primary_agent);
-    PERFORM recur._check_optional_name('fallback_agent', NEW.fallback_agent);
-    PERFORM recur._check_optional_name('contact', NEW.contact);
-    PERFORM recur._check_object('payload', NEW.payload);
-    PERFORM recur._check_labels('metadata', NEW.metadata);
-    PERFORM recur._check_labels('labels', NEW.labels);
-    PERFORM recur._check_choice('on_dst_gap', NEW.on_dst_gap, '{roll_forward,skip}');
-    PERFORM recur._check_choice('on_dst_fold', NEW.on_dst_fold, '{first,second,both}');
-    PERFORM recur._check_choice('misfire', NEW.misfire, '{once,skip,all}');
-    PERFORM recur._check_choice('overlap', NEW.overlap, '{allow,skip,queue_one,cancel_previous}');
-    PERFORM recur._check_choice('keep_history', NEW.keep_history, '{all,failures,none}');
-    PERFORM recur._check_number('catchup_limit', NEW.catchup_limit, 1);
-    PERFORM recur._check_number('max_attempts', NEW.max_attempts, 1);
-    IF NEW.max_runs IS NOT NULL THEN
-        PERFORM recur._check_number('max_runs', NEW.max_runs, 1);
-    END IF;
-    IF NEW.horizon_count IS NOT NULL THEN
-        PERFORM recur._check_number('horizon_count', NEW.horizon_count, 1);
-    END IF;
-    PERFORM recur._check_interval('jitter', NEW.jitter, true);
-    PERFORM recur._check_interval('lease', NEW.lease, false);
-    IF NEW.misfire_grace IS NOT NULL THEN
-        PERFORM recur._check_interval('misfire_grace', NEW.misfire_grace, true);
-    END IF;
-    IF NEW.horizon IS NOT NULL THEN
-        PERFORM recur._check_interval('horizon', NEW.horizon, false);
-    END IF;
-    IF NEW.mute_interval IS NOT NULL THEN
-        PERFORM recur._check_interval('mute_interval', NEW.mute_interval, false);
-    END IF;
-    PERFORM recur._check_backoff(NEW.retry_backoff);
-    IF NEW.notify_channel = '' OR octet_length(NEW.notify_channel) > 63 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid notify_channel "%s": must have 1 to 63 bytes', NEW.notify_channel),
-            HINT = 'Leave it out to use recur.notify_channel.';
-    END IF;
-    IF NEW.ends_at < NEW.starts_at THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid ends_at "%s": must not lie before starts_at, which is %s', NEW.ends_at, NEW.starts_at),
-            HINT = 'Leave it out for no end.';
-    END IF;
-    NEW.schedule := recur._canonical_schedule(coalesce(NEW.schedule, ''));
-    NEW.timezone := recur._canonical_timezone(NEW.timezone);
-    RETURN NEW;
-END
-$$;
-COMMENT ON FUNCTION recur._definition_written IS 'Internal: validates a definition and brings it into canonical form';
-
-CREATE TRIGGER validate
-    BEFORE INSERT OR UPDATE ON recur.definitions
-    FOR EACH ROW EXECUTE FUNCTION recur._definition_written();
-
 -- The first occurrence after an instant, or an error: an action that will never fire is a mistake.
 CREATE FUNCTION recur._first_run(definition recur.definitions, after timestamptz, at timestamptz) RETURNS timestamptz
     LANGUAGE plpgsql STABLE
@@ -188,7 +31,19 @@ END
 $$;
 COMMENT ON FUNCTION recur._first_run IS 'Internal: when an action fires first after an instant; raises if it never does';
 
--- Two sessions that fill the last place of a tenant at the same time must not both succeed: one waits for the other.
+-- Two sessions that fill the last place of a tenant at the same time must not both succeed. Both write the tenant's row:
+-- the later waits for the earlier, and one whose snapshot is older than that fails to serialize instead of counting
+-- wrong.
+CREATE TABLE recur.tenants (
+    tenant     text        NOT NULL,
+    changed_at timestamptz NOT NULL,
+    CONSTRAINT tenants_pkey PRIMARY KEY (tenant)
+);
+COMMENT ON TABLE recur.tenants IS 'Tenants that have got an action while recur.max_actions_per_tenant was set';
+COMMENT ON COLUMN recur.tenants.tenant IS 'The tenant';
+COMMENT ON COLUMN recur.tenants.changed_at IS 'When it got its latest action';
+
+-- Called when the action is already there: it is counted.
 CREATE FUNCTION recur._check_quota(tenant text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -200,26 +55,56 @@ BEGIN
     IF quota = 0 THEN
         RETURN;
     END IF;
-    PERFORM pg_advisory_xact_lock('recur.definitions'::regclass::oid::int, hashtext(_check_quota.tenant));
+    INSERT INTO recur.tenants AS t (tenant, changed_at) VALUES (_check_quota.tenant, clock_timestamp())
+        ON CONFLICT ON CONSTRAINT tenants_pkey DO UPDATE SET changed_at = excluded.changed_at;
     SELECT count(*) INTO present FROM recur.definitions AS d WHERE d.tenant = _check_quota.tenant;
-    IF present >= quota THEN
+    IF present > quota THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = format('tenant "%s" has all of the %s actions that it may have', _check_quota.tenant, quota),
             HINT = 'Delete an action, or raise recur.max_actions_per_tenant.';
     END IF;
 END
 $$;
-COMMENT ON FUNCTION recur._check_quota IS 'Internal: raises if a tenant may not have another action';
+COMMENT ON FUNCTION recur._check_quota IS 'Internal: raises if a tenant has more actions than it may have';
 
--- Does a role belong to an owner? An owner that is no more has no members.
-CREATE FUNCTION recur._belongs_to(role name, owner name) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
+-- Fires before the others and, unlike them, runs as whoever inserts: only here is it known who that is, behind SET ROLE
+-- and functions that run as their owner. An owner that is no more has no members.
+CREATE FUNCTION recur._check_owner() RETURNS trigger
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT EXISTS (SELECT FROM pg_roles AS r
-                    WHERE r.rolname = _belongs_to.owner AND pg_has_role(_belongs_to.role, r.oid, 'MEMBER'))
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = NEW.owner AND pg_has_role(r.oid, 'MEMBER')) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('invalid owner "%s": %s is not a member of this role', coalesce(NEW.owner::text, 'NULL'), current_user),
+            HINT = 'Leave it out to own the action yourself.';
+    END IF;
+    RETURN NEW;
+END
 $$;
-COMMENT ON FUNCTION recur._belongs_to IS 'Internal: is this role a member of that one?';
+COMMENT ON FUNCTION recur._check_owner IS 'Internal: refuses an action in the name of somebody else';
+
+CREATE FUNCTION recur._identity(definition recur.definitions) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT jsonb_build_object('name', definition.name, 'namespace', definition.namespace, 'tenant', definition.tenant)
+           || CASE WHEN definition.subject IS NULL THEN '{}' ELSE jsonb_build_object('subject', definition.subject) END
+$$;
+COMMENT ON FUNCTION recur._identity IS 'Internal: what people know an action by';
+
+-- An action was deleted or renamed. Of those that stood beside it the oldest takes its place: the identity stays taken.
+CREATE FUNCTION recur._promote_duplicate(gone recur.definitions) RETURNS void
+    LANGUAGE sql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    UPDATE recur.definitions AS d SET duplicate = false
+     WHERE d.id = (SELECT x.id FROM recur.definitions AS x
+                    WHERE x.namespace = gone.namespace AND x.tenant = gone.tenant AND x.name = gone.name
+                      AND x.subject IS NOT DISTINCT FROM gone.subject AND x.duplicate
+                    ORDER BY x.created_at, x.id LIMIT 1)
+$$;
+COMMENT ON FUNCTION recur._promote_duplicate IS 'Internal: gives the identity of an action to one that was added beside it';
 
 CREATE FUNCTION recur._insert_action() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -236,10 +121,6 @@ BEGIN
                     NEW.created_at, NEW.updated_at) > 0 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'an action''s id, counters and times can not be given: they are worked out';
-    END IF;
-    IF NOT recur._belongs_to(session_user, NEW.owner) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('invalid owner "%s": %s is not a member of this role', NEW.owner, session_user);
     END IF;
     IF NEW.context IS NOT NULL THEN
         PERFORM recur._check_object('context', NEW.context);
@@ -277,8 +158,8 @@ BEGIN
             CASE WHEN NOT NEW.enabled THEN NEW.paused_reason END);
     INSERT INTO recur.progress (action_id, context, context_version)
     VALUES (definition.id, NEW.context, (NEW.context IS NOT NULL)::int);
-    PERFORM recur._record_event('action.created', definition.id, definition.owner,
-        jsonb_build_object('name', definition.name, 'schedule', definition.schedule, 'timezone', definition.timezone));
+    PERFORM recur._record_event('action.created', definition.id, definition.owner, recur._identity(definition)
+        || jsonb_build_object('schedule', definition.schedule, 'timezone', definition.timezone, 'next_run_at', first_run));
     SELECT a.* INTO NEW FROM recur.recurring_actions AS a WHERE a.id = definition.id;
     RETURN NEW;
 END
@@ -297,12 +178,14 @@ DECLARE
     before      recur.definitions;
     definition  recur.definitions;
     timer       recur.timers;
-    progress    recur.progress;
+    moved       boolean;
     rescheduled boolean;
     withdrawn   int;
     missed      record;
     was         jsonb;
     is_now      jsonb;
+    old_values  jsonb;
+    new_values  jsonb;
 BEGIN
     SELECT jsonb_object_agg(key, n.value) INTO changes
       FROM jsonb_each(to_jsonb(NEW)) AS n JOIN jsonb_each(to_jsonb(OLD)) AS o USING (key)
@@ -329,24 +212,40 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
+    -- Two who pause it at the same time: the second has nothing left to do, and is told so.
+    IF changes -> 'enabled' = to_jsonb(timer.enabled) THEN
+        changes := changes - ARRAY['enabled', 'paused_reason'];
+        IF changes = '{}' THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    IF changes ? 'paused_reason' AND NEW.enabled AND NEW.paused_reason IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid paused_reason "%s": the action is not paused', NEW.paused_reason),
+            HINT = 'recur.pause takes a reason.';
+    END IF;
     -- What was dispatched ahead of its time was decided on what the action was: it is decided anew.
     withdrawn := recur._withdraw(OLD.id, at);
     IF withdrawn > 0 THEN
         SELECT t.* INTO timer FROM recur.timers AS t WHERE t.action_id = OLD.id;
     END IF;
     SELECT d.* INTO before FROM recur.definitions AS d WHERE d.id = OLD.id;
-    SELECT p.* INTO progress FROM recur.progress AS p WHERE p.action_id = OLD.id FOR UPDATE;
+    PERFORM FROM recur.progress AS p WHERE p.action_id = OLD.id FOR UPDATE;
     SELECT to_jsonb(a) INTO was FROM recur.recurring_actions AS a WHERE a.id = OLD.id;
 
     definition := jsonb_populate_record(before, changes);
     definition.updated_at := at;
+    -- Under another identity it is the one, or there is one already.
+    moved := (before.namespace, before.tenant, before.name, before.subject)
+        IS DISTINCT FROM (definition.namespace, definition.tenant, definition.name, definition.subject);
+    definition.duplicate := before.duplicate AND NOT moved;
     BEGIN
         UPDATE recur.definitions AS d
-           SET (name, namespace, tenant, subject, description, labels, schedule, timezone, starts_at, ends_at, max_runs,
+           SET (name, namespace, tenant, subject, duplicate, description, labels, schedule, timezone, starts_at, ends_at, max_runs,
                 on_dst_gap, on_dst_fold, provider, action_type, payload, metadata, dedup_key, misfire, misfire_grace,
                 catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts, retry_backoff, lease, priority,
                 lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval, keep_history, updated_at)
-             = (definition.name, definition.namespace, definition.tenant, definition.subject, definition.description,
+             = (definition.name, definition.namespace, definition.tenant, definition.subject, definition.duplicate, definition.description,
                 definition.labels, definition.schedule, definition.timezone, definition.starts_at, definition.ends_at,
                 definition.max_runs, definition.on_dst_gap, definition.on_dst_fold, definition.provider,
                 definition.action_type, definition.payload, definition.metadata, definition.dedup_key,
@@ -360,8 +259,12 @@ BEGIN
     EXCEPTION WHEN unique_violation THEN
         RAISE unique_violation USING
             MESSAGE = format('action "%s" already exists in namespace "%s", tenant "%s"%s', definition.name,
-                             definition.namespace, definition.tenant, ', subject "' || definition.subject || '"');
+                             definition.namespace, definition.tenant, ', subject "' || definition.subject || '"'),
+            HINT = 'Choose another name, or delete that one first.';
     END;
+    IF moved AND NOT before.duplicate THEN
+        PERFORM recur._promote_duplicate(before);
+    END IF;
     IF definition.tenant <> before.tenant THEN
         PERFORM recur._check_quota(definition.tenant);
         UPDATE recur.timers AS t SET tenant = definition.tenant WHERE t.action_id = OLD.id;
@@ -380,9 +283,10 @@ BEGIN
         IS DISTINCT FROM (definition.schedule, definition.timezone, definition.starts_at, definition.ends_at,
                           definition.max_runs, definition.on_dst_gap, definition.on_dst_fold);
     IF rescheduled THEN
-        IF definition.max_runs <= timer.run_count THEN
+        IF changes ? 'max_runs' AND definition.max_runs <= timer.run_count THEN
             RAISE invalid_parameter_value USING
-                MESSAGE = format('invalid max_runs "%s": the action has had %s runs already', definition.max_runs, timer.run_count);
+                MESSAGE = format('invalid max_runs "%s": the action has had %s runs already', definition.max_runs, timer.run_count),
+                HINT = 'Choose a higher number, or null for no limit.';
         END IF;
         -- A paused action is checked as well: it shall be able to go on.
         timer.next_run_at := recur._first_run(definition, greatest(definition.starts_at - interval '1 microsecond', at), at);
@@ -436,11 +340,13 @@ BEGIN
             CASE WHEN NEW.enabled THEN 'action.resumed' ELSE 'action.paused' END, NEW.id, NEW.owner,
             jsonb_strip_nulls(jsonb_build_object('reason', NEW.paused_reason, 'next_run_at', NEW.next_run_at)));
     END IF;
-    changes := changes - ARRAY['enabled', 'paused_reason'];
-    IF changes <> '{}' THEN
-        PERFORM recur._record_event('action.updated', NEW.id, NEW.owner, (
-            SELECT jsonb_build_object('old', jsonb_object_agg(key, was -> key), 'new', jsonb_object_agg(key, is_now -> key))
-              FROM jsonb_object_keys(changes) AS key));
+    SELECT jsonb_object_agg(key, o.value), jsonb_object_agg(key, n.value) INTO old_values, new_values
+      FROM jsonb_each(was) AS o JOIN jsonb_each(is_now) AS n USING (key)
+     WHERE o.value <> n.value AND key <> 'updated_at'
+       AND NOT (changes ? 'enabled' AND key = ANY ('{enabled,paused_reason,ended_reason,next_run_at}'::text[]));
+    IF old_values IS NOT NULL THEN
+        PERFORM recur._record_event('action.updated', NEW.id, NEW.owner,
+                                    jsonb_build_object('old', old_values, 'new', new_values));
     END IF;
     RETURN NEW;
 END
@@ -499,21 +405,19 @@ BEGIN
     END IF;
     cancelled := recur._cancel_pending(OLD.id, 'the action was deleted');
     DELETE FROM recur.definitions AS d WHERE d.id = OLD.id RETURNING d.* INTO definition;
-    -- Of those that stood beside it the oldest takes its place: the identity stays taken.
     IF NOT definition.duplicate THEN
-        UPDATE recur.definitions AS d SET duplicate = false
-         WHERE d.id = (SELECT x.id FROM recur.definitions AS x
-                        WHERE x.namespace = definition.namespace AND x.tenant = definition.tenant
-                          AND x.name = definition.name AND x.subject IS NOT DISTINCT FROM definition.subject
-                        ORDER BY x.created_at, x.id LIMIT 1);
+        PERFORM recur._promote_duplicate(definition);
     END IF;
-    PERFORM recur._record_event('action.deleted', OLD.id, OLD.owner,
-        jsonb_build_object('name', definition.name, 'cancelled_dispatches', cancelled));
+    PERFORM recur._record_event('action.deleted', OLD.id, definition.owner, recur._identity(definition)
+        || jsonb_build_object('schedule', definition.schedule, 'timezone', definition.timezone, 'cancelled_dispatches', cancelled));
     RETURN OLD;
 END
 $$;
 COMMENT ON FUNCTION recur._delete_action IS 'Internal: what a DELETE from recur.recurring_actions does';
 
+-- In the order of their names.
+CREATE TRIGGER check_owner INSTEAD OF INSERT ON recur.recurring_actions
+    FOR EACH ROW EXECUTE FUNCTION recur._check_owner();
 CREATE TRIGGER insert_action INSTEAD OF INSERT ON recur.recurring_actions
     FOR EACH ROW EXECUTE FUNCTION recur._insert_action();
 CREATE TRIGGER update_action INSTEAD OF UPDATE ON recur.recurring_actions

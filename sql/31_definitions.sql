@@ -58,6 +58,7 @@ CREATE FUNCTION recur.create(
     mute_interval  interval    DEFAULT NULL,
     keep_history   text        DEFAULT 'all',
     enabled        boolean     DEFAULT NULL,
+    paused_reason  text        DEFAULT NULL,
     on_existing    text        DEFAULT 'fail'
 ) RETURNS recur.recurring_actions
     LANGUAGE plpgsql
@@ -82,13 +83,13 @@ BEGIN
                     on_dst_fold, description, labels, metadata, context, dedup_key, misfire, misfire_grace,
                     catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts, retry_backoff, lease, priority,
                     lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval,
-                    keep_history, enabled)
+                    keep_history, enabled, paused_reason)
                  = (schedule, provider, action_type, payload, coalesce(timezone, a.timezone),
                     coalesce(starts_at, a.starts_at), ends_at, max_runs, on_dst_gap, on_dst_fold, description, labels,
                     metadata, coalesce(context, a.context), dedup_key, misfire, misfire_grace, catchup_limit,
                     coalesce(overlap, a.overlap), jitter, horizon, horizon_count, max_attempts, retry_backoff, lease,
                     priority, lock_group, notify_channel, primary_agent, fallback_agent, contact, mute, mute_interval,
-                    keep_history, coalesce(enabled, a.enabled))
+                    keep_history, coalesce(enabled, a.enabled), coalesce(paused_reason, a.paused_reason))
              WHERE a.id = existing
             RETURNING a.* INTO action;
             IF FOUND THEN
@@ -101,12 +102,12 @@ BEGIN
                     ends_at, max_runs, on_dst_gap, on_dst_fold, description, labels, metadata, context, dedup_key,
                     misfire, misfire_grace, catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts,
                     retry_backoff, lease, priority, lock_group, notify_channel, primary_agent, fallback_agent,
-                    contact, mute, mute_interval, keep_history, enabled, duplicate)
+                    contact, mute, mute_interval, keep_history, enabled, paused_reason, duplicate)
             VALUES (name, schedule, provider, action_type, payload, timezone, namespace, tenant, subject, starts_at,
                     ends_at, max_runs, on_dst_gap, on_dst_fold, description, labels, metadata, context, dedup_key,
                     misfire, misfire_grace, catchup_limit, overlap, jitter, horizon, horizon_count, max_attempts,
                     retry_backoff, lease, priority, lock_group, notify_channel, primary_agent, fallback_agent,
-                    contact, mute, mute_interval, keep_history, enabled, on_existing = 'add_another')
+                    contact, mute, mute_interval, keep_history, enabled, paused_reason, on_existing = 'add_another')
             RETURNING a.* INTO action;
             RETURN action;
         EXCEPTION WHEN unique_violation THEN
@@ -187,6 +188,10 @@ BEGIN
             HINT = 'recur.resume starts it again.';
     END IF;
     UPDATE recur.recurring_actions AS a SET enabled = false, paused_reason = reason WHERE a.id = action.id;
+    IF NOT FOUND THEN
+        -- Somebody was faster: it is asked again, and what he did is answered.
+        RETURN recur.pause(pause.id, reason);
+    END IF;
     RETURN recur.get(pause.id);
 END
 $$;
@@ -204,6 +209,9 @@ BEGIN
             MESSAGE = format('action "%s" is not paused', action.name);
     END IF;
     UPDATE recur.recurring_actions AS a SET enabled = true WHERE a.id = action.id;
+    IF NOT FOUND THEN
+        RETURN recur.resume(resume.id);
+    END IF;
     RETURN recur.get(resume.id);
 END
 $$;
@@ -218,6 +226,9 @@ DECLARE
     action recur.recurring_actions := recur.get(delete.id);
 BEGIN
     DELETE FROM recur.recurring_actions AS a WHERE a.id = action.id;
+    IF NOT FOUND THEN
+        RETURN recur.get(delete.id);
+    END IF;
     RETURN action;
 END
 $$;

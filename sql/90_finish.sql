@@ -15,7 +15,7 @@ DECLARE
 BEGIN
     FOR object IN
         SELECT format('TABLE %s', c.oid::regclass) FROM pg_class AS c
-         WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'v')
+         WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
         UNION ALL
         SELECT format('ROUTINE %s', p.oid::regprocedure) FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace
         UNION ALL

@@ -1,5 +1,6 @@
 //! What SQL calls. Each function is declared, commented and granted by hand under `sql/`.
 
+mod access;
 mod check;
 mod dispatching;
 mod notice;
