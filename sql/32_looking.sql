@@ -27,14 +27,13 @@ END
 $$;
 COMMENT ON FUNCTION recur.id_of IS 'The id of the action with this name; of several that were added under it, the first';
 
--- The same words in the same form as the index has them, each as a prefix.
+-- The same words in the same form as the index has them, each as a prefix. NULL where there is no word to search for.
 CREATE FUNCTION recur._words(search text) RETURNS tsquery
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT to_tsquery('simple', string_agg(quote_literal(word) || ':*', ' & '))
-      FROM regexp_split_to_table(search, '[^[:alnum:]]+') AS word
-     WHERE word <> ''
+    SELECT to_tsquery('simple', string_agg(quote_literal(word.lexeme) || ':*', ' & '))
+      FROM unnest(to_tsvector('simple', search)) AS word
 $$;
 COMMENT ON FUNCTION recur._words IS 'Internal: a search for words that begin with these';
 
@@ -55,11 +54,18 @@ CREATE FUNCTION recur.list(
     SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    page recur.definitions;
+    page  recur.definitions;
+    words tsquery := recur._words(list.search);
 BEGIN
     PERFORM recur._check_number('limit', list."limit", 1);
     IF list.after IS NOT NULL THEN
-        SELECT d.* INTO page FROM recur.definitions AS d WHERE d.id = list.after;
+        -- Should it have been deleted meanwhile, its event still knows where it stood.
+        SELECT place.* INTO page.namespace, page.tenant, page.name, page.id FROM (
+            SELECT d.namespace, d.tenant, d.name, d.id FROM recur.definitions AS d WHERE d.id = list.after
+            UNION ALL
+            SELECT e.detail ->> 'namespace', e.detail ->> 'tenant', e.detail ->> 'name', e.action_id
+              FROM recur.events AS e WHERE e.action_id = list.after AND e.kind = 'action.deleted') AS place
+         LIMIT 1;
         IF NOT FOUND THEN
             RAISE no_data_found USING
                 MESSAGE = format('no action has the id %s', list.after),
@@ -74,8 +80,7 @@ BEGIN
        AND (list.labels IS NULL OR a.labels @> list.labels)
        AND (list.subject IS NULL OR a.subject = list.subject)
        AND (list.owner IS NULL OR a.owner = list.owner)
-       AND (list.search IS NULL
-            OR to_tsvector('simple', a.name || ' ' || coalesce(a.description, '')) @@ recur._words(list.search))
+       AND (words IS NULL OR to_tsvector('simple', a.name || ' ' || coalesce(a.description, '')) @@ words)
        AND (list.after IS NULL OR (a.namespace, a.tenant, a.name, a.id) > (page.namespace, page.tenant, page.name, page.id))
      ORDER BY a.namespace, a.tenant, a.name, a.id
      LIMIT list."limit";
@@ -153,13 +158,15 @@ BEGIN
                 WHEN n.occurrence IS NULL THEN 'not any more'
                 WHEN n.occurrence > c.occurrence THEN format('%s later', n.occurrence - c.occurrence)
                 ELSE format('%s earlier', c.occurrence - n.occurrence) END
-      FROM recur.preview(action.schedule, action.timezone, now(), compare.count, action.starts_at, action.ends_at,
-                         NULL, action.on_dst_gap, action.on_dst_fold)
-           WITH ORDINALITY AS c (occurrence, local_time, note, number)
+      FROM (SELECT * FROM recur.preview(action.schedule, action.timezone, now(), compare.count, action.starts_at,
+                                        action.ends_at, NULL, action.on_dst_gap, action.on_dst_fold)
+                     WITH ORDINALITY AS p (occurrence, local_time, note, number)
+             WHERE (p.number <= action.max_runs - action.run_count) IS NOT FALSE) AS c
       FULL JOIN
-           recur.preview(wanted.schedule, wanted.timezone, now(), compare.count, wanted.starts_at, wanted.ends_at,
-                         NULL, wanted.on_dst_gap, wanted.on_dst_fold)
-           WITH ORDINALITY AS n (occurrence, local_time, note, number) ON n.number = c.number
+           (SELECT * FROM recur.preview(wanted.schedule, wanted.timezone, now(), compare.count, wanted.starts_at,
+                                        wanted.ends_at, NULL, wanted.on_dst_gap, wanted.on_dst_fold)
+                     WITH ORDINALITY AS p (occurrence, local_time, note, number)
+             WHERE (p.number <= wanted.max_runs - wanted.run_count) IS NOT FALSE) AS n ON n.number = c.number
      ORDER BY 1;
 END
 $$;

@@ -63,13 +63,13 @@ fn visible_owners() -> Vec<String> {
     })
 }
 
+/// Read-only: on a standby and in a parallel plan it must work as well.
 fn memberships() -> Vec<String> {
-    Spi::get_one(
-        "SELECT pg_catalog.array_agg(r.rolname::pg_catalog.text) FROM pg_catalog.pg_roles AS r
-          WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER')",
-    )
-    .expect("the catalog can be read")
-    .unwrap_or_default()
+    const QUERY: &str = "SELECT pg_catalog.array_agg(r.rolname::pg_catalog.text) FROM pg_catalog.pg_roles AS r
+                          WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER')";
+    Spi::connect(|client| client.select(QUERY, None, &[])?.first().get_one())
+        .expect("the catalog can be read")
+        .unwrap_or_default()
 }
 
 /// The server tells when a role or a membership changes, in whatever session.

@@ -168,6 +168,28 @@ impl Cluster {
             .unwrap_or_else(|| panic!("no connection to {database}"))
     }
 
+    /// A session of another role than the superuser.
+    pub fn session_as(&self, user: &str, database: &str) -> Session {
+        Session::connect(self.folder.path(), PORT, database, user)
+            .unwrap_or_else(|error| panic!("{user} can not connect to {database}: {error}"))
+    }
+
+    /// One of PostgreSQL's programs, told where this server is; the caller adds what it shall do.
+    pub fn program(&self, name: &str, user: &str) -> Command {
+        let mut command = as_server(&bin(name));
+        command
+            .env("PGHOST", self.folder.path())
+            .env("PGPORT", PORT.to_string())
+            .env("PGUSER", user)
+            .env("PGOPTIONS", "-c client_min_messages=warning");
+        command
+    }
+
+    /// A folder of this cluster, for files that the server's user may write.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// A new database with the extension, and a session in it.
     pub fn database(&self, name: &str) -> Session {
         self.session("postgres")
@@ -207,7 +229,7 @@ impl Cluster {
 
     /// None while the server does not take connections.
     pub fn try_connect(&self, database: &str) -> Option<Session> {
-        Session::connect(self.folder.path(), PORT, database).ok()
+        Session::connect(self.folder.path(), PORT, database, "postgres").ok()
     }
 
     fn postmaster(&self) -> Pid {

@@ -15,11 +15,12 @@ impl Session {
         host: &Path,
         port: u16,
         database: &str,
+        user: &str,
     ) -> Result<Session, postgres::Error> {
         postgres::Config::new()
             .host_path(host)
             .port(port)
-            .user("postgres")
+            .user(user)
             .dbname(database)
             .application_name("pg_recur-tests")
             .connect(NoTls)
@@ -63,6 +64,25 @@ impl Session {
             Ok(_) => panic!("{sql}: no error"),
             Err(error) => database_error(&error),
         }
+    }
+
+    /// The error of a statement with parameters.
+    #[track_caller]
+    pub fn error_with(
+        &mut self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> (String, String, String) {
+        match self.0.query(sql, parameters) {
+            Ok(_) => panic!("{sql}: no error"),
+            Err(error) => database_error(&error),
+        }
+    }
+
+    /// This session's process in the server.
+    #[track_caller]
+    pub fn pid(&mut self) -> i32 {
+        self.value("SELECT pg_backend_pid()", &[])
     }
 
     /// The next notification, as JSON, within the deadline.
