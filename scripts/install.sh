@@ -37,4 +37,8 @@ find "$out" -name 'pg_recur.so' | while read -r file; do put 755 "$file" "$("$ta
 find "$out" \( -name 'pg_recur.control' -o -name 'pg_recur--*.sql' \) | while read -r file; do
   put 644 "$file" "$("$target" --sharedir)/extension"
 done
+# Frozen scripts of earlier versions, and the ways from them to this one.
+find "$ROOT/sql/upgrades" -name 'pg_recur--*.sql' | while read -r file; do
+  put 644 "$file" "$("$target" --sharedir)/extension"
+done
 say "Installed into $("$target" --pkglibdir)"

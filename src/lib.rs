@@ -60,9 +60,14 @@ extension_sql_file!(
     requires = ["retention"]
 );
 extension_sql_file!(
+    "../sql/30_checks.sql",
+    name = "checks",
+    requires = ["telling"]
+);
+extension_sql_file!(
     "../sql/30_writing.sql",
     name = "writing",
-    requires = ["telling"]
+    requires = ["checks"]
 );
 extension_sql_file!(
     "../sql/31_definitions.sql",

@@ -2,7 +2,7 @@
 
 use super::schedule;
 use crate::guc;
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, given};
 use pgrx::JsonB;
 use pgrx::prelude::*;
 use serde_json::Value;
@@ -11,8 +11,8 @@ const LONGEST_NAME: usize = 255;
 
 /// `recur._check_name(argument, value)`: 1 to 255 characters, not only blanks.
 #[pg_extern(sql = false)]
-fn check_name(argument: &str, value: Option<&str>) -> bool {
-    name_problem(argument, value).or_raise();
+fn check_name(argument: Option<&str>, value: Option<&str>) -> bool {
+    name_problem(argument.unwrap_or("value"), value).or_raise();
     true
 }
 
@@ -34,7 +34,8 @@ fn name_problem(argument: &str, value: Option<&str>) -> Result<(), SqlError> {
 
 /// `recur._check_object(argument, value)`: a JSON object.
 #[pg_extern(sql = false)]
-fn check_object(argument: &str, value: Option<JsonB>) -> bool {
+fn check_object(argument: Option<&str>, value: Option<JsonB>) -> bool {
+    let argument = argument.unwrap_or("value");
     let value = value.map_or(Value::Null, |json| json.0);
     if !value.is_object() {
         SqlError::invalid_argument(argument, &value.to_string(), "must be a JSON object")
@@ -48,7 +49,8 @@ fn check_object(argument: &str, value: Option<JsonB>) -> bool {
 
 /// `recur._check_labels(argument, value)`: a JSON object whose values are all strings.
 #[pg_extern(sql = false)]
-fn check_labels(argument: &str, value: Option<JsonB>) -> bool {
+fn check_labels(argument: Option<&str>, value: Option<JsonB>) -> bool {
+    let argument = argument.unwrap_or("value");
     let value = value.map_or(Value::Null, |json| json.0);
     let flat = value
         .as_object()
@@ -69,7 +71,13 @@ fn check_labels(argument: &str, value: Option<JsonB>) -> bool {
 
 /// `recur._check_choice(argument, value, choices)`.
 #[pg_extern(sql = false)]
-fn check_choice(argument: &str, value: Option<&str>, choices: Vec<String>) -> bool {
+fn check_choice(
+    argument: Option<&str>,
+    value: Option<&str>,
+    choices: Option<Vec<String>>,
+) -> bool {
+    let argument = argument.unwrap_or("value");
+    let choices = choices.unwrap_or_default();
     let known = value.is_some_and(|value| choices.iter().any(|choice| choice == value));
     if !known {
         SqlError::invalid_argument(
@@ -93,7 +101,8 @@ fn alternatives(choices: &[String]) -> String {
 
 /// `recur._check_number(argument, value, at_least)`.
 #[pg_extern(sql = false)]
-fn check_number(argument: &str, value: Option<i32>, at_least: i32) -> bool {
+fn check_number(argument: Option<&str>, value: Option<i32>, at_least: Option<i32>) -> bool {
+    let (argument, at_least) = (argument.unwrap_or("value"), at_least.unwrap_or(i32::MIN));
     if value.is_none_or(|value| value < at_least) {
         let shown = value.map_or("NULL".to_owned(), |value| value.to_string());
         SqlError::invalid_argument(argument, &shown, &format!("must be at least {at_least}"))
@@ -104,7 +113,8 @@ fn check_number(argument: &str, value: Option<i32>, at_least: i32) -> bool {
 
 /// `recur._check_spacing(schedule)`: the answer depends on the schedule alone, never on when it is asked.
 #[pg_extern(sql = false)]
-fn check_spacing(schedule: &str) -> bool {
+fn check_spacing(schedule: Option<&str>) -> bool {
+    let schedule = given("schedule", schedule).or_raise();
     let least = guc::min_interval();
     let gap = schedule::parse_schedule(schedule).or_raise().shortest_gap();
     if let Some(gap) = gap.filter(|gap| *gap < least) {

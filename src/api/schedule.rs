@@ -1,7 +1,7 @@
 //! Schedules from SQL: validate, preview, describe. Nothing here reads or writes a table.
 
 use crate::guc;
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::time;
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
@@ -74,6 +74,7 @@ fn preview(
     ),
 > {
     let count = count.unwrap_or(DEFAULT_COUNT);
+    let count = given("count", count).or_raise();
     if !(0..=MOST_PREVIEWED).contains(&count) {
         SqlError::invalid_argument("count", &count.to_string(), "must lie between 0 and 10000")
             .raise();
@@ -140,17 +141,19 @@ const MOST_FORECAST: usize = 31 * 86_400;
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn occurrences_by_minute(
-    schedule: &str,
-    timezone: &str,
-    from: TimestampWithTimeZone,
-    until: TimestampWithTimeZone,
+    schedule: Option<&str>,
+    timezone: Option<&str>,
+    from: Option<TimestampWithTimeZone>,
+    until: Option<TimestampWithTimeZone>,
     starts_at: Option<TimestampWithTimeZone>,
     ends_at: Option<TimestampWithTimeZone>,
     max_runs: Option<i32>,
-    on_dst_gap: &str,
-    on_dst_fold: &str,
+    on_dst_gap: Option<&str>,
+    on_dst_fold: Option<&str>,
 ) -> TableIterator<'static, (name!(minute, TimestampWithTimeZone), name!(count, i64))> {
-    let until = time::instant("until", until).or_raise();
+    let until = given("until", until)
+        .and_then(|until| time::instant("until", until))
+        .or_raise();
     let question = Question {
         schedule: Some(schedule),
         timezone: Some(timezone),
@@ -198,14 +201,14 @@ const MOST_COUNTED: u64 = 10_000_000;
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn around(
-    schedule: &str,
-    timezone: &str,
-    from: TimestampWithTimeZone,
-    until: TimestampWithTimeZone,
+    schedule: Option<&str>,
+    timezone: Option<&str>,
+    from: Option<TimestampWithTimeZone>,
+    until: Option<TimestampWithTimeZone>,
     starts_at: Option<TimestampWithTimeZone>,
     ends_at: Option<TimestampWithTimeZone>,
-    on_dst_gap: &str,
-    on_dst_fold: &str,
+    on_dst_gap: Option<&str>,
+    on_dst_fold: Option<&str>,
 ) -> TableIterator<
     'static,
     (
@@ -214,7 +217,9 @@ fn around(
         name!(count, i64),
     ),
 > {
-    let until = time::instant("until", until).or_raise();
+    let until = given("until", until)
+        .and_then(|until| time::instant("until", until))
+        .or_raise();
     let question = Question {
         schedule: Some(schedule),
         timezone: Some(timezone),
@@ -319,9 +324,10 @@ fn parse_zone(name: &str) -> Result<Zone, SqlError> {
 
 fn parse_policy<T: std::str::FromStr>(
     argument: &str,
-    value: &str,
+    value: Option<&str>,
     allowed: &str,
 ) -> Result<T, SqlError> {
+    let value = value.unwrap_or("NULL");
     value
         .parse()
         .map_err(|_| SqlError::invalid_argument(argument, value, &format!("must be {allowed}")))

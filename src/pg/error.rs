@@ -37,6 +37,11 @@ impl SqlError {
     }
 }
 
+/// An argument that must not be NULL. The functions are not STRICT: they say what is missing, instead of nothing.
+pub fn given<T>(argument: &str, value: Option<T>) -> Result<T, SqlError> {
+    value.ok_or_else(|| SqlError::invalid_argument(argument, "NULL", "must have a value"))
+}
+
 /// Raises the error of a failed result.
 pub trait OrRaise<T> {
     fn or_raise(self) -> T;

@@ -14,19 +14,17 @@ const SHADOWS: &str = "
     BEGIN
         -- Every operator of the types that actions consist of.
         FOR shadow IN
-            SELECT o.oprname, o.oprleft::regtype AS l, o.oprright::regtype AS r, o.oprresult::regtype AS result
+            SELECT o.oid, o.oprname, o.oprleft::regtype AS l, o.oprright::regtype AS r, o.oprresult::regtype AS result
               FROM pg_operator AS o
              WHERE o.oprnamespace = 'pg_catalog'::regnamespace AND o.oprkind = 'b'
                AND o.oprleft = ANY ('{text,uuid,name,jsonb,timestamptz,interval,bool,int4,int8,\"char\",oid}'::regtype[])
                AND o.oprright = ANY ('{text,uuid,name,jsonb,timestamptz,interval,bool,int4,int8,\"char\",oid}'::regtype[])
         LOOP
-            EXECUTE format('CREATE OR REPLACE FUNCTION evil.operator(%s, %s) RETURNS %s LANGUAGE plpgsql AS
-                            ''BEGIN PERFORM evil.caught(); RETURN NULL; END''', shadow.l, shadow.r, shadow.result);
-            EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator)',
-                           shadow.oprname, shadow.l, shadow.r);
+            EXECUTE format('CREATE FUNCTION evil.operator_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS
+                            ''BEGIN PERFORM evil.caught(); RETURN NULL; END''', shadow.oid, shadow.l, shadow.r, shadow.result);
+            EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator_%s)',
+                           shadow.oprname, shadow.l, shadow.r, shadow.oid);
         END LOOP;
-    EXCEPTION WHEN invalid_function_definition THEN
-        RAISE;
     END $$;";
 
 const FUNCTIONS: &str = "
@@ -40,10 +38,10 @@ const FUNCTIONS: &str = "
               FROM pg_proc AS p
              WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND NOT p.proretset AND p.provariadic = 0
                AND p.proname IN ('now', 'clock_timestamp', 'format', 'length', 'left', 'octet_length', 'to_jsonb', 'abs',
-                                 'quote_literal', 'to_tsvector', 'to_tsquery', 'to_char', 'pg_notify', 'current_setting',
+                                 'quote_literal', 'to_tsvector', 'to_tsquery', 'to_char', 'current_setting',
                                  'gen_random_uuid', 'pg_has_role', 'has_function_privilege', 'nextval', 'array_to_string',
                                  'jsonb_populate_record', 'jsonb_strip_nulls', 'btrim', 'lower', 'replace', 'hashtext')
-               AND p.prorettype NOT IN ('anyelement'::regtype, 'anyarray'::regtype)
+               AND p.prorettype NOT IN ('anyelement'::regtype, 'anyarray'::regtype, 'void'::regtype)
         LOOP
             EXECUTE format('CREATE FUNCTION evil.%I(%s) RETURNS %s LANGUAGE plpgsql AS
                             ''BEGIN PERFORM evil.caught(); RETURN NULL; END''', shadow.proname, shadow.arguments, shadow.result);
@@ -115,7 +113,7 @@ fn what_is_stored_is_never_executed() {
         "{{recurring_id}}'); DROP TABLE public.canary; --",
     ] {
         alice.execute(
-            "SELECT recur.create($1, '0 9 * * *', $1, $1, jsonb_build_object($1, $1), namespace => $1, tenant => $1, subject => $1,
+            "SELECT recur.create($1::text, '0 9 * * *', $1, $1, jsonb_build_object($1, $1), namespace => $1, tenant => $1, subject => $1,
                      description => $1, labels => jsonb_build_object($1, $1), metadata => jsonb_build_object($1, $1),
                      context => jsonb_build_object($1, $1), dedup_key => $1, lock_group => $1, notify_channel => left($1, 60),
                      primary_agent => $1, fallback_agent => $1, contact => $1)",
