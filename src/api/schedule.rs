@@ -1,7 +1,7 @@
 //! Schedules from SQL: validate, preview, describe. Nothing here reads or writes a table.
 
 use crate::guc;
-use crate::pg::error::{OrRaise, SqlError, given};
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::time;
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
@@ -74,7 +74,6 @@ fn preview(
     ),
 > {
     let count = count.unwrap_or(DEFAULT_COUNT);
-    let count = given("count", count).or_raise();
     if !(0..=MOST_PREVIEWED).contains(&count) {
         SqlError::invalid_argument("count", &count.to_string(), "must lie between 0 and 10000")
             .raise();
@@ -151,18 +150,17 @@ fn occurrences_by_minute(
     on_dst_gap: Option<&str>,
     on_dst_fold: Option<&str>,
 ) -> TableIterator<'static, (name!(minute, TimestampWithTimeZone), name!(count, i64))> {
-    let until = given("until", until)
-        .and_then(|until| time::instant("until", until))
-        .or_raise();
+    let until = until.ok_or_else(|| missing("until")).or_raise();
+    let until = time::instant("until", until).or_raise();
     let question = Question {
-        schedule: Some(schedule),
-        timezone: Some(timezone),
-        from: Some(from),
+        schedule,
+        timezone,
+        from,
         starts_at,
         ends_at,
         max_runs: None,
-        on_dst_gap: Some(on_dst_gap),
-        on_dst_fold: Some(on_dst_fold),
+        on_dst_gap,
+        on_dst_fold,
     };
     let Some((recurrence, from)) = question.compile().or_raise() else {
         return TableIterator::new(Vec::new());
@@ -217,18 +215,17 @@ fn around(
         name!(count, i64),
     ),
 > {
-    let until = given("until", until)
-        .and_then(|until| time::instant("until", until))
-        .or_raise();
+    let until = until.ok_or_else(|| missing("until")).or_raise();
+    let until = time::instant("until", until).or_raise();
     let question = Question {
-        schedule: Some(schedule),
-        timezone: Some(timezone),
-        from: Some(from),
+        schedule,
+        timezone,
+        from,
         starts_at,
         ends_at,
         max_runs: None,
-        on_dst_gap: Some(on_dst_gap),
-        on_dst_fold: Some(on_dst_fold),
+        on_dst_gap,
+        on_dst_fold,
     };
     let Some((recurrence, from)) = question.compile().or_raise() else {
         return TableIterator::once((None, None, 0));
@@ -324,10 +321,9 @@ fn parse_zone(name: &str) -> Result<Zone, SqlError> {
 
 fn parse_policy<T: std::str::FromStr>(
     argument: &str,
-    value: Option<&str>,
+    value: &str,
     allowed: &str,
 ) -> Result<T, SqlError> {
-    let value = value.unwrap_or("NULL");
     value
         .parse()
         .map_err(|_| SqlError::invalid_argument(argument, value, &format!("must be {allowed}")))
