@@ -16,8 +16,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION recur._record_event IS 'Internal: records an event and announces it on channel recur_events';
 
--- Runs as the extension's owner, because nobody else records events. It tells nothing that is not in the tables, and at
--- most once in a mute_interval.
+-- Runs as the extension's owner, because nobody else records events, and so looks itself whether the action is any
+-- business of whoever has logged in. It tells nothing that is not in the tables, and at most once in a mute_interval.
 CREATE FUNCTION recur._tell_contact(action_id uuid, problem text) RETURNS boolean
     LANGUAGE sql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -27,6 +27,8 @@ AS $$
            SET last_notified_at = clock_timestamp()
           FROM recur.definitions AS d
          WHERE p.action_id = _tell_contact.action_id AND d.id = p.action_id AND NOT d.mute
+           AND (has_function_privilege(session_user, 'recur._admin()', 'EXECUTE')
+                OR EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = d.owner AND pg_has_role(session_user, r.oid, 'MEMBER')))
            AND (d.mute_interval IS NULL OR p.last_notified_at IS NULL
                 OR p.last_notified_at <= clock_timestamp() - d.mute_interval)
         RETURNING d.id, d.owner, coalesce(d.contact, d.owner::text) AS contact

@@ -51,19 +51,20 @@ AS $$
     SELECT array_agg(name) FROM (
         SELECT unnest(ARRAY[
             'is_valid_schedule', 'preview', 'next_occurrence', 'describe', 'tzdata_version',
-            'get', 'id_of', 'list', 'history', 'compare', 'forecast', 'explain']) AS name
+            'get', 'id_of', 'list', 'history', 'context_history', 'compare', 'forecast', 'explain']) AS name
         UNION ALL
         SELECT unnest(ARRAY[
-            'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all',
-            'trigger', 'backfill', 'enqueue'])
+            'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context',
+            'trigger', '_dispatch_by_hand', 'backfill', '_backfill', 'enqueue', 'receive', '_enqueue'])
          WHERE _functions_of.level IN ('author', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
-            'claim', 'complete', 'fail', 'extend', 'release', 'cancel', 'retry'])
+            'claim', '_group_is_free', 'complete', 'fail', 'extend', 'release', 'cancel', 'retry',
+            '_standing', '_refuse_report', '_accept', '_answer', '_finish', '_try_again', '_announce', '_tell_contact'])
          WHERE _functions_of.level IN ('consumer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
-            'tick', 'recover', 'purge', 'doctor', '_admin'])
+            'tick', 'recover', '_expire_leases', '_record_recoveries', 'purge', 'doctor', '_stats', '_workers', '_admin'])
          WHERE _functions_of.level = 'admin') AS granted
 $$;
 COMMENT ON FUNCTION recur._functions_of IS 'Internal: what a level of recur.grant_access may call';
@@ -91,14 +92,20 @@ BEGIN
     LOOP
         EXECUTE format('GRANT SELECT ON recur.%I TO %I', object, grant_access.role);
     END LOOP;
+    IF grant_access.level = 'admin' THEN
+        EXECUTE format('GRANT SELECT ON recur.stats, recur.workers TO %I', grant_access.role);
+    END IF;
     IF grant_access.level IN ('author', 'admin') THEN
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', grant_access.role);
     END IF;
     IF grant_access.level IN ('consumer', 'admin') THEN
         -- A dispatch moves between the tables, and a consumer changes nothing of it but its fate.
         EXECUTE format('GRANT INSERT, DELETE ON recur.live_dispatches, recur.finished_dispatches TO %I', grant_access.role);
-        EXECUTE format('GRANT UPDATE (status, attempt, releases, max_attempts, available_at, claimed_by, lease_expires_at, started_at, cancel_requested, context, context_version, error, errors) ON recur.live_dispatches TO %I', grant_access.role);
-        EXECUTE format('GRANT UPDATE (completed_count, failed_count, failed_in_a_row, context, context_version, context_left_by) ON recur.progress TO %I', grant_access.role);
+        EXECUTE format('GRANT UPDATE (status, attempt, releases, max_attempts, available_at, claimed_by, lease_expires_at,
+                                      started_at, cancel_requested, context, context_version, error, errors)
+                           ON recur.live_dispatches TO %I', grant_access.role);
+        EXECUTE format('GRANT UPDATE (completed_count, failed_count, failed_in_a_row, context, context_version, context_left_by)
+                           ON recur.progress TO %I', grant_access.role);
     END IF;
 
     -- Helpers that only look do so with the rights of their caller: they are for everybody.

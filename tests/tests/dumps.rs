@@ -262,9 +262,9 @@ fn an_older_version_is_upgraded_in_place() {
         "pg_recur--0.0.0-test.sql",
         &format!(
             "{current}\nDROP FUNCTION recur.revoke_access(name);
-             ALTER TABLE recur.history_turns RENAME COLUMN opened_at TO begun_at;
-             COMMENT ON COLUMN recur.history_turns.begun_at IS 'old';
-             REVOKE ALL ON FUNCTION recur._extension_created() FROM PUBLIC;"
+             ALTER TABLE recur.tenants RENAME COLUMN changed_at TO touched_at;
+             COMMENT ON COLUMN recur.tenants.touched_at IS 'old';
+             ALTER TABLE recur.definitions DROP CONSTRAINT definitions_max_attempts_positive;"
         ),
     );
     scripts.install(
@@ -272,10 +272,10 @@ fn an_older_version_is_upgraded_in_place() {
         &format!(
             "{}\nALTER FUNCTION recur.revoke_access(name) OWNER TO @extowner@;
              REVOKE ALL ON FUNCTION recur.revoke_access(name) FROM PUBLIC;
-             ALTER TABLE recur.history_turns RENAME COLUMN begun_at TO opened_at;
-             COMMENT ON COLUMN recur.history_turns.opened_at IS {};",
+             ALTER TABLE recur.tenants RENAME COLUMN touched_at TO changed_at;
+             COMMENT ON COLUMN recur.tenants.changed_at IS 'When it got its latest action';
+             ALTER TABLE recur.definitions ADD CONSTRAINT definitions_max_attempts_positive CHECK (max_attempts > 0);",
             &current[begin..end],
-            "'When its turn began: everything in it is younger'"
         ),
     );
     let mut versions = vec!["0.0.0-test".to_owned()];

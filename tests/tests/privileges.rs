@@ -6,11 +6,14 @@ use std::collections::BTreeSet;
 
 const LEVELS: [&str; 4] = ["reader", "author", "consumer", "admin"];
 
-/// In every text that belongs to the victim.
+/// In what belongs to the victim, wherever a text can be.
 const SECRET: &str = "TOP-SECRET";
 
+/// What everybody is assumed to know of the victim's action: its name, and what it is for.
+const KNOWN: &str = "known";
+
 /// Relations that hold no rows of anybody: nothing in them needs to be hidden.
-const NOBODYS: [&str; 1] = ["history_turns"];
+const NOBODYS: [&str; 3] = ["history_turns", "stats", "workers"];
 
 /// A database in which `victim` has rows in every table, and one login role for each level, named like it.
 fn prepare(cluster: &Cluster) -> Session {
@@ -22,8 +25,8 @@ fn prepare(cluster: &Cluster) -> Session {
     }
     let mut victim = cluster.session_as("victim", "app");
     victim.batch(&format!(
-        "SELECT recur.create('{SECRET}', '@yearly', 'p', '{SECRET}', '{{\"k\": \"{SECRET}\"}}', description => '{SECRET}',
-                             subject => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
+        "SELECT recur.create('{KNOWN}', '@yearly', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}', description => '{SECRET}',
+                             subject => '{KNOWN}', contact => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions"
     ));
     // Dispatches in every state, as the dispatcher and consumers leave them.
@@ -74,7 +77,7 @@ fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
                 .map(|kind| match kind.as_str() {
                     "uuid" => format!("'{id}'::uuid"),
                     "uuid[]" => format!("ARRAY['{id}']::uuid[]"),
-                    "text" | "name" => format!("'{SECRET}'::{kind}"),
+                    "text" | "name" => format!("'{KNOWN}'::{kind}"),
                     "jsonb" => "'{}'::jsonb".to_owned(),
                     "integer" | "bigint" | "smallint" => format!("1::{kind}"),
                     "timestamp with time zone" => "now()".to_owned(),
@@ -128,6 +131,7 @@ fn every_table_hides_the_rows_of_others() {
         .filter(|relation| {
             // Partitions other than the one in use, and what needs a setting to be written.
             let spare = relation.ends_with(|c: char| c.is_ascii_digit()) || *relation == "tenants";
+            let spare = spare || NOBODYS.contains(&relation.as_str());
             !spare && admin.value::<i64>(&format!("SELECT count(*) FROM recur.{relation}"), &[]) == 0
         })
         .collect();
@@ -221,13 +225,8 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
                         called += 1;
                         for row in rows {
                             let text: Option<String> = row.get(0);
-                            // What the caller said himself may come back; what only the victim knows may not.
-                            let leaked = text.as_deref().unwrap_or("").matches(SECRET).count();
-                            let repeated = ["_check", "create", "_fit", "_words"];
-                            assert!(
-                                leaked == 0 || repeated.iter().any(|own| signature.contains(own)),
-                                "{level}: {signature} says {text:?}"
-                            );
+                            let text = text.unwrap_or_default();
+                            assert!(!text.contains(SECRET), "{level}: {signature} says {text}");
                         }
                     }
                     Err(error) => {
@@ -330,7 +329,7 @@ fn every_level_can_do_its_work() {
     }
     assert_eq!(cluster.session_as("author", "app").error("SELECT recur.tick()").0, "42501");
     cluster.session_as("admin", "app").batch(&format!(
-        "SELECT recur.pause(id) FROM recur.list(search => '{SECRET}'); SELECT recur.tick()"
+        "SELECT recur.pause(id) FROM recur.list(search => '{KNOWN}'); SELECT recur.tick()"
     ));
     admin.batch("SELECT recur.revoke_access('author')");
     assert_eq!(cluster.session_as("author", "app").error("SELECT * FROM recur.list()").0, "42501");
