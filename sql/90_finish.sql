@@ -7,6 +7,29 @@ CREATE FUNCTION recur._extension_created() RETURNS void
 COMMENT ON FUNCTION recur._extension_created IS 'Internal: tells the launcher, or warns that there is none';
 REVOKE ALL ON FUNCTION recur._extension_created FROM PUBLIC;
 
+-- What a column means is said where it is stored; \d+ of a view shall teach it as well.
+DO $$
+DECLARE
+    seen      oid;
+    described record;
+BEGIN
+    FOR seen IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind = 'v' ORDER BY 1 LOOP
+        FOR described IN
+            SELECT DISTINCT ON (v.attname) v.attname, col_description(t.attrelid, t.attnum) AS comment
+              FROM pg_rewrite AS r
+              JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+              JOIN pg_attribute AS t ON t.attrelid = d.refobjid AND t.attrelid <> seen
+              JOIN pg_attribute AS v ON v.attrelid = seen AND v.attnum > 0 AND v.attname = t.attname
+             WHERE r.ev_class = seen AND col_description(v.attrelid, v.attnum) IS NULL
+               AND col_description(t.attrelid, t.attnum) IS NOT NULL
+             ORDER BY v.attname, t.attrelid
+        LOOP
+            EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', seen::regclass, described.attname, described.comment);
+        END LOOP;
+    END LOOP;
+END
+$$;
+
 -- This script runs as a superuser, for whoever owns the database. What it has made becomes his: functions that run as
 -- their owner, and the workers, which act as the owner of the tables, then have no more rights than he has.
 DO $$

@@ -65,7 +65,8 @@ fn visible_owners() -> Vec<String> {
 
 /// Read-only: on a standby and in a parallel plan it must work as well.
 fn memberships() -> Vec<String> {
-    const QUERY: &str = "SELECT pg_catalog.array_agg(r.rolname::pg_catalog.text) FROM pg_catalog.pg_roles AS r
+    const QUERY: &str =
+        "SELECT pg_catalog.array_agg(r.rolname::pg_catalog.text) FROM pg_catalog.pg_roles AS r
                           WHERE pg_catalog.pg_has_role(r.oid, 'MEMBER')";
     Spi::connect(|client| client.select(QUERY, None, &[])?.first().get_one())
         .expect("the catalog can be read")

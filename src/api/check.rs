@@ -71,11 +71,7 @@ fn check_labels(argument: Option<&str>, value: Option<JsonB>) -> bool {
 
 /// `recur._check_choice(argument, value, choices)`.
 #[pg_extern(sql = false)]
-fn check_choice(
-    argument: Option<&str>,
-    value: Option<&str>,
-    choices: Option<Vec<String>>,
-) -> bool {
+fn check_choice(argument: Option<&str>, value: Option<&str>, choices: Option<Vec<String>>) -> bool {
     let argument = argument.unwrap_or("value");
     let choices = choices.unwrap_or_default();
     let known = value.is_some_and(|value| choices.iter().any(|choice| choice == value));

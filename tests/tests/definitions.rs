@@ -44,22 +44,45 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             let message = format!("invalid {name} \"{shown}\": must not be empty");
             refused(&mut session, &format!("{name} => {value}"), &message, &hint);
         }
-        let message = format!("invalid {name} \"{shown}…\": must not be longer than 255 characters");
-        refused(&mut session, &format!("{name} => '{long}'"), &message, &hint);
+        let message =
+            format!("invalid {name} \"{shown}…\": must not be longer than 255 characters");
+        refused(
+            &mut session,
+            &format!("{name} => '{long}'"),
+            &message,
+            &hint,
+        );
         // The longest that is allowed, in characters and not in bytes.
         session.execute(&create(&format!("{name} => repeat('ü', 255)")), &[]);
         session.execute("DELETE FROM recur.recurring_actions", &[]);
     }
-    for name in ["subject", "dedup_key", "lock_group", "primary_agent", "fallback_agent", "contact"] {
+    for name in [
+        "subject",
+        "dedup_key",
+        "lock_group",
+        "primary_agent",
+        "fallback_agent",
+        "contact",
+    ] {
         let hint = format!("Give {name} as a text of 1 to 255 characters.");
         let message = format!("invalid {name} \"\": must not be empty");
         refused(&mut session, &format!("{name} => ''"), &message, &hint);
     }
     for name in ["payload", "context", "retry_backoff"] {
         let hint = format!("Give {name} as an object such as '{{\"key\": \"value\"}}'.");
-        for (value, shown) in [("[1, 2]", "[1,2]"), ("\"text\"", "\"text\""), ("null", "null"), ("7", "7")] {
+        for (value, shown) in [
+            ("[1, 2]", "[1,2]"),
+            ("\"text\"", "\"text\""),
+            ("null", "null"),
+            ("7", "7"),
+        ] {
             let message = format!("invalid {name} \"{shown}\": must be a JSON object");
-            refused(&mut session, &format!("{name} => '{value}'"), &message, &hint);
+            refused(
+                &mut session,
+                &format!("{name} => '{value}'"),
+                &message,
+                &hint,
+            );
         }
     }
     for name in ["metadata", "labels"] {
@@ -70,9 +93,15 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             ("{\"a\": {}}", "{\"a\":{}}"),
             ("[]", "[]"),
         ] {
-            let message =
-                format!("invalid {name} \"{shown}\": must be a JSON object with only strings as values");
-            refused(&mut session, &format!("{name} => '{value}'"), &message, &hint);
+            let message = format!(
+                "invalid {name} \"{shown}\": must be a JSON object with only strings as values"
+            );
+            refused(
+                &mut session,
+                &format!("{name} => '{value}'"),
+                &message,
+                &hint,
+            );
         }
     }
     for (name, allowed) in [
@@ -101,7 +130,12 @@ fn every_value_is_checked_and_every_refusal_says_why() {
     ] {
         let message = format!("invalid {name} \"{value}\": must be {problem}");
         let hint = format!("Give {name} as an interval such as '5 minutes'.");
-        refused(&mut session, &format!("{name} => '{value}'"), &message, &hint);
+        refused(
+            &mut session,
+            &format!("{name} => '{value}'"),
+            &message,
+            &hint,
+        );
     }
     for backoff in [
         "{}",
@@ -114,7 +148,12 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             "invalid retry_backoff \"{backoff}\": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base"
         );
         let hint = "For instance {\"base\": \"30 seconds\", \"factor\": 2, \"cap\": \"1 hour\"}.";
-        refused(&mut session, &format!("retry_backoff => '{backoff}'"), &message, hint);
+        refused(
+            &mut session,
+            &format!("retry_backoff => '{backoff}'"),
+            &message,
+            hint,
+        );
     }
     for channel in ["", &"c".repeat(64)] {
         let message = format!("invalid notify_channel \"{channel}\": must have 1 to 63 bytes");
@@ -150,7 +189,10 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
     for zone in ["Mars/Olympus", "GMT+25", "5", ""] {
         let (code, message, hint) = session.error(&create(&format!("timezone => '{zone}'")));
         assert_eq!(code, "22023");
-        assert_eq!(message, format!("invalid timezone \"{zone}\": not an IANA time zone"));
+        assert_eq!(
+            message,
+            format!("invalid timezone \"{zone}\": not an IANA time zone")
+        );
         assert!(hint.contains("Europe/"), "{hint}");
     }
     refused(
@@ -173,7 +215,10 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
         never,
     );
     // ends_at is inclusive, starts_at too.
-    session.execute(&create("starts_at => '2100-01-01 00:00Z', ends_at => '2100-01-01 00:00Z'"), &[]);
+    session.execute(
+        &create("starts_at => '2100-01-01 00:00Z', ends_at => '2100-01-01 00:00Z'"),
+        &[],
+    );
     // What would be refused of a running action is refused of a paused one as well.
     refused(
         &mut session,
@@ -198,16 +243,26 @@ fn the_shortest_pause_is_judged_by_the_schedule_alone() {
         ("5m", "300s"),
         ("RRULE:FREQ=MINUTELY", "60s"),
     ] {
-        let message = format!("invalid schedule \"{schedule}\": it can recur after {gap}, and recur.min_interval is 1800s");
-        refused(&mut session, &format!("schedule => '{schedule}'"), &message, hint);
+        let message = format!(
+            "invalid schedule \"{schedule}\": it can recur after {gap}, and recur.min_interval is 1800s"
+        );
+        refused(
+            &mut session,
+            &format!("schedule => '{schedule}'"),
+            &message,
+            hint,
+        );
     }
     session.execute(&create("schedule => '0,30 * * * *'"), &[]);
     // The same for a change.
-    let (code, message, _) =
-        session.error("SELECT recur.update(id, '{\"schedule\": \"1m\"}') FROM recur.recurring_actions");
+    let (code, message, _) = session
+        .error("SELECT recur.update(id, '{\"schedule\": \"1m\"}') FROM recur.recurring_actions");
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("22023", "invalid schedule \"1m\": it can recur after 60s, and recur.min_interval is 1800s")
+        (
+            "22023",
+            "invalid schedule \"1m\": it can recur after 60s, and recur.min_interval is 1800s"
+        )
     );
 }
 
@@ -254,7 +309,10 @@ fn every_column_is_an_argument() {
         })
         .collect();
     let stored: Value = session.value(
-        &format!("SELECT to_jsonb(a) FROM recur.create({}) AS a", named.join(", ")),
+        &format!(
+            "SELECT to_jsonb(a) FROM recur.create({}) AS a",
+            named.join(", ")
+        ),
         &[],
     );
     for name in &arguments {
@@ -264,7 +322,12 @@ fn every_column_is_an_argument() {
     assert_eq!(stored["owner"], "postgres");
     assert_eq!(stored["next_run_at"], Value::Null);
     assert_eq!(stored["context_version"], 1);
-    for counter in ["run_count", "completed_count", "failed_count", "error_count"] {
+    for counter in [
+        "run_count",
+        "completed_count",
+        "failed_count",
+        "error_count",
+    ] {
         assert_eq!(stored[counter], 0, "{counter}");
     }
     // It returned the row as it is stored.

@@ -4,7 +4,8 @@ use pg_recur_tests::{Cluster, Session, database_error, eventually};
 use std::thread;
 use uuid::Uuid;
 
-const CREATE: &str = "SELECT id FROM recur.create('n', '@daily', 'p', 'a', description => $1, on_existing => $2)";
+const CREATE: &str =
+    "SELECT id FROM recur.create('n', '@daily', 'p', 'a', description => $1, on_existing => $2)";
 
 fn create(session: &mut Session, description: &str, on_existing: &str) -> Uuid {
     session.value(CREATE, &[&description, &on_existing])
@@ -59,7 +60,8 @@ fn fail_upsert_and_add_another() {
         (
             "23505".to_owned(),
             "action \"n\" already exists in namespace \"default\", tenant \"default\"".to_owned(),
-            "on_existing => 'upsert' changes it, 'add_another' puts another one beside it.".to_owned()
+            "on_existing => 'upsert' changes it, 'add_another' puts another one beside it."
+                .to_owned()
         )
     );
     let after: serde_json::Value =
@@ -79,8 +81,14 @@ fn fail_upsert_and_add_another() {
     // It does not resume what an operator has paused.
     session.execute("SELECT recur.pause($1, 'holidays')", &[&first]);
     assert_eq!(create(&mut session, "three", "upsert"), first);
-    let row = &session.rows("SELECT enabled, paused_reason FROM recur.recurring_actions", &[])[0];
-    assert_eq!((row.get(0), row.get(1)), (false, Some("holidays".to_owned())));
+    let row = &session.rows(
+        "SELECT enabled, paused_reason FROM recur.recurring_actions",
+        &[],
+    )[0];
+    assert_eq!(
+        (row.get(0), row.get(1)),
+        (false, Some("holidays".to_owned()))
+    );
 
     let second = create(&mut session, "four", "add_another");
     let third = create(&mut session, "five", "add_another");
@@ -89,14 +97,23 @@ fn fail_upsert_and_add_another() {
     // The name means the first of them; when that is gone, the next.
     assert_eq!(session.value::<Uuid>("SELECT recur.id_of('n')", &[]), first);
     session.execute("SELECT recur.delete($1)", &[&first]);
-    assert_eq!(session.value::<Uuid>("SELECT recur.id_of('n')", &[]), second);
+    assert_eq!(
+        session.value::<Uuid>("SELECT recur.id_of('n')", &[]),
+        second
+    );
     // Renamed away, it leaves the name to the one beside it, and has its new one for itself.
     session.execute("SELECT recur.update($1, '{\"name\": \"m\"}')", &[&second]);
     assert_eq!(session.value::<Uuid>("SELECT recur.id_of('n')", &[]), third);
-    assert_eq!(session.value::<Uuid>("SELECT recur.id_of('m')", &[]), second);
+    assert_eq!(
+        session.value::<Uuid>("SELECT recur.id_of('m')", &[]),
+        second
+    );
     let taken = session.error_with("SELECT recur.update($1, '{\"name\": \"n\"}')", &[&second]);
     assert_eq!(taken.0, "23505");
-    assert_eq!(taken.1, "action \"n\" already exists in namespace \"default\", tenant \"default\"");
+    assert_eq!(
+        taken.1,
+        "action \"n\" already exists in namespace \"default\", tenant \"default\""
+    );
 }
 
 #[test]
@@ -109,12 +126,15 @@ fn identity_is_namespace_tenant_name_and_subject() {
             for subject in [None, Some("x"), Some("y")] {
                 session.execute(make, &[&namespace, &tenant, &subject]);
                 let twice = session.error_with(make, &[&namespace, &tenant, &subject]);
-                let of = subject.map_or(String::new(), |subject| format!(", subject \"{subject}\""));
+                let of =
+                    subject.map_or(String::new(), |subject| format!(", subject \"{subject}\""));
                 assert_eq!(
                     (twice.0, twice.1),
                     (
                         "23505".to_owned(),
-                        format!("action \"n\" already exists in namespace \"{namespace}\", tenant \"{tenant}\"{of}")
+                        format!(
+                            "action \"n\" already exists in namespace \"{namespace}\", tenant \"{tenant}\"{of}"
+                        )
                     )
                 );
             }
@@ -145,7 +165,10 @@ fn concurrent_creators() {
     let (first, second) = race(&cluster, "add_another", "add_another", "COMMIT");
     assert_ne!(second.unwrap(), first);
     assert_eq!(descriptions(&mut session), ["one", "two"]);
-    let held: i64 = session.value("SELECT count(*) FROM recur.definitions WHERE NOT duplicate", &[]);
+    let held: i64 = session.value(
+        "SELECT count(*) FROM recur.definitions WHERE NOT duplicate",
+        &[],
+    );
     assert_eq!(held, 1, "one of them holds the name");
     session.batch("DELETE FROM recur.recurring_actions");
 
@@ -163,13 +186,17 @@ fn a_crowd_of_creators() {
             .map(|number| {
                 let mut session = cluster.session("app");
                 thread::spawn(move || {
-                    let outcome = session.0.query_one(CREATE, &[&number.to_string(), &on_existing]);
+                    let outcome = session
+                        .0
+                        .query_one(CREATE, &[&number.to_string(), &on_existing]);
                     outcome.map_err(|error| database_error(&error).0).err()
                 })
             })
             .collect();
-        let errors: Vec<String> =
-            attempts.into_iter().filter_map(|attempt| attempt.join().unwrap()).collect();
+        let errors: Vec<String> = attempts
+            .into_iter()
+            .filter_map(|attempt| attempt.join().unwrap())
+            .collect();
         let expected = if on_existing == "fail" { 7 } else { 0 };
         assert_eq!(errors, vec!["23505"; expected], "{on_existing}");
         let stored: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
@@ -180,7 +207,8 @@ fn a_crowd_of_creators() {
 
 #[test]
 fn a_tenant_has_no_more_than_its_quota() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.max_actions_per_tenant = 3");
+    let cluster =
+        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.max_actions_per_tenant = 3");
     let mut session = cluster.database("app");
     let make = "SELECT recur.create($1, '@daily', 'p', 'a', tenant => $2)";
     for name in ["a", "b", "c"] {
@@ -209,14 +237,21 @@ fn a_tenant_has_no_more_than_its_quota() {
 
 #[test]
 fn the_last_place_is_given_once_at_every_isolation_level() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.max_actions_per_tenant = 3");
+    let cluster =
+        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.max_actions_per_tenant = 3");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('a', '@daily', 'p', 'a'); SELECT recur.create('b', '@daily', 'p', 'a')");
-    for (isolation, expected) in [("READ COMMITTED", "53400"), ("REPEATABLE READ", "40001"), ("SERIALIZABLE", "40001")] {
+    for (isolation, expected) in [
+        ("READ COMMITTED", "53400"),
+        ("REPEATABLE READ", "40001"),
+        ("SERIALIZABLE", "40001"),
+    ] {
         let (mut one, mut two) = (cluster.session("app"), cluster.session("app"));
         let waiting = two.pid();
         for session in [&mut one, &mut two] {
-            session.batch(&format!("BEGIN ISOLATION LEVEL {isolation}; SELECT count(*) FROM recur.definitions"));
+            session.batch(&format!(
+                "BEGIN ISOLATION LEVEL {isolation}; SELECT count(*) FROM recur.definitions"
+            ));
         }
         one.batch("SELECT recur.create('c', '@daily', 'p', 'a')");
         let other = thread::spawn(move || {
@@ -231,7 +266,11 @@ fn the_last_place_is_given_once_at_every_isolation_level() {
             )
         });
         one.batch("COMMIT");
-        assert_eq!(other.join().unwrap(), Err(expected.to_owned()), "{isolation}");
+        assert_eq!(
+            other.join().unwrap(),
+            Err(expected.to_owned()),
+            "{isolation}"
+        );
         let stored: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
         assert_eq!(stored, 3);
         session.batch("SELECT recur.delete(recur.id_of('c'))");

@@ -105,29 +105,61 @@ fn a_dump_brings_everything_back() {
         prepare(&target, owner);
         let file = source.folder().join("dump");
         let mut dump = source.program("pg_dump", owner);
-        dump.args(["--format=custom", "--dbname=app", "--file"]).arg(&file);
+        dump.args(["--format=custom", "--dbname=app", "--file"])
+            .arg(&file);
         run(dump);
         // Where the other cluster's programs find it.
         let mut restore = target.program("pg_restore", owner);
         restore.args(["--exit-on-error", "--dbname=app"]).arg(&file);
         run(restore);
 
-        let (before, after) = (contents(&mut source.session("app")), contents(&mut target.session("app")));
-        for table in ["definitions", "timers", "progress", "contexts", "live_dispatches", "finished_dispatches_", "events_", "history_turns", "event_ids"] {
-            assert!(before.iter().any(|row| row.starts_with(&format!("recur.{table}"))), "nothing in {table}");
+        let (before, after) = (
+            contents(&mut source.session("app")),
+            contents(&mut target.session("app")),
+        );
+        for table in [
+            "definitions",
+            "timers",
+            "progress",
+            "contexts",
+            "live_dispatches",
+            "finished_dispatches_",
+            "events_",
+            "history_turns",
+            "event_ids",
+        ] {
+            assert!(
+                before
+                    .iter()
+                    .any(|row| row.starts_with(&format!("recur.{table}"))),
+                "nothing in {table}"
+            );
         }
         assert_eq!(before, after, "{owner}");
         // The rights that were handed out, too.
         let mut alice = target.session_as("alice", "app");
-        assert_eq!(alice.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]), 6);
+        assert_eq!(
+            alice.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
+            6
+        );
         alice.batch("SELECT recur.update(recur.id_of('twin'), '{\"priority\": 1}')");
-        assert_eq!(target.session_as("worker", "app").error("SELECT recur.pause_all()").0, "42501");
+        assert_eq!(
+            target
+                .session_as("worker", "app")
+                .error("SELECT recur.pause_all()")
+                .0,
+            "42501"
+        );
         let owners: Vec<String> = target.session("app").value(
             "SELECT array_agg(DISTINCT o) FROM (SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace
               UNION ALL SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace) AS x (o)",
             &[],
         );
-        assert_eq!(owners, [owner], "everything belongs to whoever created the extension");
+        assert_eq!(
+            owners,
+            [owner],
+            "everything belongs to whoever created the extension"
+        );
         fires(&target);
     }
 }
@@ -142,11 +174,21 @@ fn a_dump_of_the_schema_alone_has_no_rows_and_works() {
     dump.args(["--schema-only", "--dbname=app"]);
     let script = run(dump);
     assert!(script.contains("CREATE EXTENSION IF NOT EXISTS pg_recur"));
-    assert!(!script.contains("CREATE TABLE recur."), "what belongs to the extension is not dumped as if it were the user's");
+    assert!(
+        !script.contains("CREATE TABLE recur."),
+        "what belongs to the extension is not dumped as if it were the user's"
+    );
     let output = target.psql("app", &script);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let mut session = target.session("app");
-    assert_eq!(session.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]), 0);
+    assert_eq!(
+        session.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
+        0
+    );
     session.batch("SELECT recur.create('every second', '* * * * * *', 'p', 'a')");
     fires(&target);
 }
@@ -157,8 +199,12 @@ fn a_copy_of_a_database_has_everything() {
     prepare(&cluster, "postgres");
     fill(&cluster, "postgres");
     let before = contents(&mut cluster.session("app"));
-    cluster.session("postgres").batch("ALTER DATABASE app RENAME TO original");
-    cluster.session("postgres").batch("CREATE DATABASE app TEMPLATE original");
+    cluster
+        .session("postgres")
+        .batch("ALTER DATABASE app RENAME TO original");
+    cluster
+        .session("postgres")
+        .batch("CREATE DATABASE app TEMPLATE original");
     assert_eq!(contents(&mut cluster.session("app")), before);
     fires(&cluster);
 }
@@ -169,7 +215,11 @@ struct Scripts(Vec<PathBuf>);
 impl Scripts {
     fn folder() -> PathBuf {
         let config = PathBuf::from(std::env::var_os("PG_RECUR_BIN").unwrap()).join("pg_config");
-        let share = Command::new(config).arg("--sharedir").output().expect("pg_config").stdout;
+        let share = Command::new(config)
+            .arg("--sharedir")
+            .output()
+            .expect("pg_config")
+            .stdout;
         Path::new(String::from_utf8(share).unwrap().trim()).join("extension")
     }
 
@@ -250,11 +300,17 @@ fn an_older_version_is_upgraded_in_place() {
     let mut fresh = cluster.session_as("dba", "app");
     fresh.batch("CREATE EXTENSION pg_recur");
     let expected = catalog(&mut fresh);
-    let version: String = fresh.value("SELECT extversion FROM pg_extension WHERE extname = 'pg_recur'", &[]);
+    let version: String = fresh.value(
+        "SELECT extversion FROM pg_extension WHERE extname = 'pg_recur'",
+        &[],
+    );
     drop(fresh);
 
-    let current = fs::read_to_string(Scripts::folder().join(format!("pg_recur--{version}.sql"))).expect("the script");
-    let begin = current.find("CREATE FUNCTION recur.revoke_access").expect("the function");
+    let current = fs::read_to_string(Scripts::folder().join(format!("pg_recur--{version}.sql")))
+        .expect("the script");
+    let begin = current
+        .find("CREATE FUNCTION recur.revoke_access")
+        .expect("the function");
     let end = begin + current[begin..].find("COMMENT ON").unwrap();
     let end = end + current[end..].find(";\n").unwrap() + 2;
     let mut scripts = Scripts(Vec::new());
@@ -291,7 +347,10 @@ fn an_older_version_is_upgraded_in_place() {
         let action: String = session.value("SELECT a::text FROM recur.definitions AS a", &[]);
         session.batch("ALTER EXTENSION pg_recur UPDATE");
         assert_eq!(catalog(&mut session), expected, "from {from}");
-        assert_eq!(session.value::<String>("SELECT a::text FROM recur.definitions AS a", &[]), action);
+        assert_eq!(
+            session.value::<String>("SELECT a::text FROM recur.definitions AS a", &[]),
+            action
+        );
         fires(&cluster);
         cluster.configure("recur.enabled = off");
         cluster.reload();

@@ -30,34 +30,65 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
         &[],
     );
     let next_run = |session: &mut Session| -> Value {
-        session.value("SELECT to_jsonb(next_run_at) FROM recur.recurring_actions", &[])
+        session.value(
+            "SELECT to_jsonb(next_run_at) FROM recur.recurring_actions",
+            &[],
+        )
     };
     admin.batch("SET timezone = 'UTC'");
     alice.batch("SET timezone = 'UTC'");
     let first_run = next_run(&mut alice);
     alice.execute("SELECT recur.update($1, '{\"payload\": {\"v\": 2}, \"contact\": \"me\", \"provider\": \"p\"}')", &[&id]);
-    alice.execute("SELECT recur.update($1, '{\"schedule\": \"0 10 * * *\"}')", &[&id]);
+    alice.execute(
+        "SELECT recur.update($1, '{\"schedule\": \"0 10 * * *\"}')",
+        &[&id],
+    );
     let second_run = next_run(&mut alice);
     alice.execute("SELECT recur.pause($1, 'holidays')", &[&id]);
-    alice.execute("UPDATE recur.recurring_actions SET paused_reason = 'longer holidays'", &[]);
+    alice.execute(
+        "UPDATE recur.recurring_actions SET paused_reason = 'longer holidays'",
+        &[],
+    );
     alice.execute("SELECT recur.resume($1)", &[&id]);
     alice.execute("SELECT recur.delete($1)", &[&id]);
 
     let recorded = events(&mut admin, id);
     assert!(recorded.iter().all(|(_, actor, _)| actor == "alice"));
-    let owners: Vec<String> = admin.value("SELECT array_agg(DISTINCT owner::text) FROM recur.events", &[]);
+    let owners: Vec<String> = admin.value(
+        "SELECT array_agg(DISTINCT owner::text) FROM recur.events",
+        &[],
+    );
     assert_eq!(owners, ["team"]);
-    let instant = |value: &Value| value.as_str().map(|text| text.parse::<chrono::DateTime<chrono::Utc>>().unwrap());
+    let instant = |value: &Value| {
+        value
+            .as_str()
+            .map(|text| text.parse::<chrono::DateTime<chrono::Utc>>().unwrap())
+    };
     let expected = [
-        ("action.created", json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
-                                  "schedule": "0 9 * * *", "timezone": "Europe/Berlin"})),
-        ("action.updated", json!({"old": {"payload": {"v": 1}, "contact": null}, "new": {"payload": {"v": 2}, "contact": "me"}})),
-        ("action.updated", json!({"old": {"schedule": "0 9 * * *"}, "new": {"schedule": "0 10 * * *"}})),
+        (
+            "action.created",
+            json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
+                                  "schedule": "0 9 * * *", "timezone": "Europe/Berlin"}),
+        ),
+        (
+            "action.updated",
+            json!({"old": {"payload": {"v": 1}, "contact": null}, "new": {"payload": {"v": 2}, "contact": "me"}}),
+        ),
+        (
+            "action.updated",
+            json!({"old": {"schedule": "0 9 * * *"}, "new": {"schedule": "0 10 * * *"}}),
+        ),
         ("action.paused", json!({"reason": "holidays"})),
-        ("action.updated", json!({"old": {"paused_reason": "holidays"}, "new": {"paused_reason": "longer holidays"}})),
+        (
+            "action.updated",
+            json!({"old": {"paused_reason": "holidays"}, "new": {"paused_reason": "longer holidays"}}),
+        ),
         ("action.resumed", json!({})),
-        ("action.deleted", json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
-                                  "schedule": "0 10 * * *", "timezone": "Europe/Berlin", "cancelled_dispatches": 0})),
+        (
+            "action.deleted",
+            json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
+                                  "schedule": "0 10 * * *", "timezone": "Europe/Berlin", "cancelled_dispatches": 0}),
+        ),
     ];
     assert_eq!(recorded.len(), expected.len(), "{recorded:?}");
     for ((kind, _, detail), (expected_kind, expected_detail)) in recorded.iter().zip(expected) {
@@ -66,8 +97,15 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
         let stated = detail.as_object_mut().unwrap();
         let next = stated.remove("next_run_at");
         for side in ["old", "new"] {
-            if let Some(next) = stated.get_mut(side).and_then(|values| values.as_object_mut()?.remove("next_run_at")) {
-                let run = if side == "old" { &first_run } else { &second_run };
+            if let Some(next) = stated
+                .get_mut(side)
+                .and_then(|values| values.as_object_mut()?.remove("next_run_at"))
+            {
+                let run = if side == "old" {
+                    &first_run
+                } else {
+                    &second_run
+                };
                 assert_eq!(instant(&next), instant(run));
             }
         }
@@ -92,7 +130,10 @@ fn events_are_announced_when_they_are_committed() {
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur_events");
     session.batch("BEGIN");
-    let id: Uuid = session.value("SELECT id FROM recur.create('n', '@yearly', 'p', 'a', mute => true)", &[]);
+    let id: Uuid = session.value(
+        "SELECT id FROM recur.create('n', '@yearly', 'p', 'a', mute => true)",
+        &[],
+    );
     assert_eq!(listener.waiting_notifications(), Vec::<Value>::new());
     session.batch("COMMIT");
     let heard = listener.notification();
@@ -105,7 +146,10 @@ fn events_are_announced_when_they_are_committed() {
     );
     assert!(known);
     for (statement, kind) in [
-        ("SELECT recur.update($1, '{\"priority\": 1}')", "action.updated"),
+        (
+            "SELECT recur.update($1, '{\"priority\": 1}')",
+            "action.updated",
+        ),
         ("SELECT recur.pause($1)", "action.paused"),
         ("SELECT recur.resume($1)", "action.resumed"),
         ("SELECT recur.delete($1)", "action.deleted"),
@@ -140,7 +184,10 @@ fn events_stay_as_they_are() {
         }
         assert_eq!(role.error("TRUNCATE recur.events").0, "42501");
         assert_eq!(role.error(insert).0, "42501");
-        assert_eq!(role.value::<i64>("SELECT count(*) FROM recur.events", &[]), 1);
+        assert_eq!(
+            role.value::<i64>("SELECT count(*) FROM recur.events", &[]),
+            1
+        );
     }
     let kept = (
         "42501".to_owned(),
@@ -151,5 +198,8 @@ fn events_stay_as_they_are() {
         assert_eq!(session.error(statement), kept, "{statement}");
     }
     assert_eq!(session.error("TRUNCATE recur.events"), kept);
-    assert_eq!(session.value::<i64>("SELECT count(*) FROM recur.events", &[]), 1);
+    assert_eq!(
+        session.value::<i64>("SELECT count(*) FROM recur.events", &[]),
+        1
+    );
 }

@@ -34,9 +34,18 @@ fn filters_narrow_and_combine() {
         ("tenant => 't1'", "nightly report,backup"),
         ("namespace => 'x', tenant => 't2'", "weekly report"),
         ("enabled => false", "backup"),
-        ("enabled => true, namespace => 'x'", "nightly report,weekly report"),
-        ("labels => '{\"team\": \"red\"}'", "nightly report,weekly report"),
-        ("labels => '{\"team\": \"red\", \"tier\": \"2\"}'", "weekly report"),
+        (
+            "enabled => true, namespace => 'x'",
+            "nightly report,weekly report",
+        ),
+        (
+            "labels => '{\"team\": \"red\"}'",
+            "nightly report,weekly report",
+        ),
+        (
+            "labels => '{\"team\": \"red\", \"tier\": \"2\"}'",
+            "weekly report",
+        ),
         ("labels => '{\"team\": \"green\"}'", ""),
         ("subject => 's1'", "nightly report"),
         ("owner => 'alice'", "hers"),
@@ -47,30 +56,50 @@ fn filters_narrow_and_combine() {
         ("search => 'Über nac'", "backup"),
         ("search => 'o''clock & | ! ( :* more'", "backup"),
         ("search => ''", "nightly report,weekly report,backup,hers"),
-        ("search => '&|!'", "nightly report,weekly report,backup,hers"),
-        ("search => 'report', enabled => true, tenant => 't1'", "nightly report"),
+        (
+            "search => '&|!'",
+            "nightly report,weekly report,backup,hers",
+        ),
+        (
+            "search => 'report', enabled => true, tenant => 't1'",
+            "nightly report",
+        ),
         ("\"limit\" => 1", "nightly report"),
     ] {
-        let expected: Vec<&str> = expected.split(',').filter(|name| !name.is_empty()).collect();
+        let expected: Vec<&str> = expected
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .collect();
         assert_eq!(names(&mut session, arguments), expected, "{arguments}");
     }
     for (arguments, message) in [
         ("\"limit\" => 0", "invalid limit \"0\": must be at least 1"),
-        ("\"limit\" => NULL", "invalid limit \"NULL\": must be at least 1"),
+        (
+            "\"limit\" => NULL",
+            "invalid limit \"NULL\": must be at least 1",
+        ),
     ] {
         let (code, text, _) = session.error(&format!("SELECT recur.list({arguments})"));
         assert_eq!((code.as_str(), text.as_str()), ("22023", message));
     }
-    let unknown = session.error("SELECT recur.list(after => '00000000-0000-0000-0000-000000000000')");
+    let unknown =
+        session.error("SELECT recur.list(after => '00000000-0000-0000-0000-000000000000')");
     assert_eq!(
         unknown,
-        ("P0002".into(), "no action has the id 00000000-0000-0000-0000-000000000000".into(),
-         "Pass the id of the last action of the page before.".into())
+        (
+            "P0002".into(),
+            "no action has the id 00000000-0000-0000-0000-000000000000".into(),
+            "Pass the id of the last action of the page before.".into()
+        )
     );
     assert_eq!(
         session.error("SELECT recur.id_of('backup', subject => 'none')"),
-        ("P0002".into(), "no action \"backup\" in namespace \"default\", tenant \"default\", subject \"none\"".into(),
-         "recur.list() shows the actions that you can see.".into())
+        (
+            "P0002".into(),
+            "no action \"backup\" in namespace \"default\", tenant \"default\", subject \"none\""
+                .into(),
+            "recur.list() shows the actions that you can see.".into()
+        )
     );
 }
 
@@ -92,7 +121,10 @@ fn pages_are_stable() {
     loop {
         let after = seen.last().copied();
         let page: Vec<Uuid> = session
-            .rows("SELECT id FROM recur.list(\"limit\" => 7, after => $1)", &[&after])
+            .rows(
+                "SELECT id FROM recur.list(\"limit\" => 7, after => $1)",
+                &[&after],
+            )
             .iter()
             .map(|row| row.get(0))
             .collect();
@@ -131,27 +163,54 @@ fn every_filter_has_an_index() {
     session.batch("VACUUM ANALYZE recur.timers");
     session.batch("VACUUM ANALYZE recur.progress");
     session.batch("VACUUM ANALYZE recur.live_dispatches");
-    let some: Uuid = session.value("SELECT id FROM recur.definitions WHERE name = 'name 4000'", &[]);
+    let some: Uuid = session.value(
+        "SELECT id FROM recur.definitions WHERE name = 'name 4000'",
+        &[],
+    );
     for (call, index) in [
         ("list()".to_owned(), "definitions_listed"),
         (format!("list(after => '{some}')"), "definitions_listed"),
         ("list(namespace => 'ns1')".to_owned(), "definitions_listed"),
-        ("list(tenant => 'tenant1')".to_owned(), "definitions_by_tenant"),
-        ("list(namespace => 'ns1', tenant => 'tenant1')".to_owned(), "definitions_"),
+        (
+            "list(tenant => 'tenant1')".to_owned(),
+            "definitions_by_tenant",
+        ),
+        (
+            "list(namespace => 'ns1', tenant => 'tenant1')".to_owned(),
+            "definitions_",
+        ),
         ("list(enabled => false)".to_owned(), "timers_stopped"),
-        ("list(labels => '{\"customer\": \"7\"}')".to_owned(), "definitions_by_label"),
-        ("list(subject => 'subject 7')".to_owned(), "definitions_by_subject"),
+        (
+            "list(labels => '{\"customer\": \"7\"}')".to_owned(),
+            "definitions_by_label",
+        ),
+        (
+            "list(subject => 'subject 7')".to_owned(),
+            "definitions_by_subject",
+        ),
         ("list(owner => 'alice')".to_owned(), "definitions_by_owner"),
         ("list(search => '4321')".to_owned(), "definitions_by_word"),
         (format!("get('{some}')"), "definitions_pkey"),
-        ("id_of('name 4000', 'ns0', 'tenant0', 'subject 4000')".to_owned(), "definitions_"),
+        (
+            "id_of('name 4000', 'ns0', 'tenant0', 'subject 4000')".to_owned(),
+            "definitions_",
+        ),
         (format!("history('{some}')"), "live_dispatches_of_action"),
     ] {
         for role in ["postgres", "alice"] {
             let plan = plan_of(&cluster, role, &call);
-            assert!(plan.contains(index), "{role}: {call} does not use {index}:\n{plan}");
-            assert!(!plan.contains("Seq Scan on definitions"), "{role}: {call} reads all definitions:\n{plan}");
-            assert!(!plan.contains("Seq Scan on live_dispatches"), "{role}: {call} reads all dispatches:\n{plan}");
+            assert!(
+                plan.contains(index),
+                "{role}: {call} does not use {index}:\n{plan}"
+            );
+            assert!(
+                !plan.contains("Seq Scan on definitions"),
+                "{role}: {call} reads all definitions:\n{plan}"
+            );
+            assert!(
+                !plan.contains("Seq Scan on live_dispatches"),
+                "{role}: {call} reads all dispatches:\n{plan}"
+            );
         }
     }
 }
@@ -197,9 +256,19 @@ fn history_is_newest_first_and_pages_backwards() {
     assert_eq!(hours(&mut session, ""), all);
     assert_eq!(hours(&mut session, ", 3"), [20, 19, 18]);
     assert_eq!(hours(&mut session, ", 3, '2026-01-01 12:00Z'"), [11, 10, 9]);
-    assert_eq!(hours(&mut session, ", before => '2026-01-01 01:00Z'"), [0; 0]);
-    let (code, message, _) = session.error("SELECT recur.history('00000000-0000-0000-0000-000000000000')");
-    assert_eq!((code.as_str(), message.as_str()), ("P0002", "no action has the id 00000000-0000-0000-0000-000000000000"));
+    assert_eq!(
+        hours(&mut session, ", before => '2026-01-01 01:00Z'"),
+        [0; 0]
+    );
+    let (code, message, _) =
+        session.error("SELECT recur.history('00000000-0000-0000-0000-000000000000')");
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        (
+            "P0002",
+            "no action has the id 00000000-0000-0000-0000-000000000000"
+        )
+    );
 }
 
 #[test]
@@ -212,14 +281,23 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
         &[],
     );
     let rows = |session: &mut Session, query: &str| -> Value {
-        session.value(&format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"), &[])
+        session.value(
+            &format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"),
+            &[],
+        )
     };
-    let preview = rows(&mut session, &format!("recur.preview('{id}', '2099-06-01Z', 2)"));
+    let preview = rows(
+        &mut session,
+        &format!("recur.preview('{id}', '2099-06-01Z', 2)"),
+    );
     assert_eq!(preview[0]["occurrence"], "2099-06-01T07:00:00+00:00");
     assert_eq!(preview[0]["local_time"], "2099-06-01T09:00:00");
     assert_eq!(preview.as_array().unwrap().len(), 2);
     // No more than max_runs leaves it.
-    let whole = rows(&mut session, &format!("recur.preview('{id}', '2099-06-01Z', 20)"));
+    let whole = rows(
+        &mut session,
+        &format!("recur.preview('{id}', '2099-06-01Z', 20)"),
+    );
     assert_eq!(whole.as_array().unwrap().len(), 5);
     assert_eq!(
         session.value::<String>("SELECT recur.describe($1::uuid)", &[&id]),
@@ -227,7 +305,10 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
     );
 
     let before: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
-    let compared = rows(&mut session, &format!("recur.compare('{id}', '{{\"schedule\": \"0 10 * * *\"}}', 2)"));
+    let compared = rows(
+        &mut session,
+        &format!("recur.compare('{id}', '{{\"schedule\": \"0 10 * * *\"}}', 2)"),
+    );
     assert_eq!(
         compared,
         json!([
@@ -236,17 +317,46 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
         ])
     );
     let notes = |session: &mut Session, changes: &str| -> Vec<String> {
-        session.value(&format!("SELECT array_agg(note ORDER BY number) FROM recur.compare('{id}', '{changes}', 3)"), &[])
+        session.value(
+            &format!(
+                "SELECT array_agg(note ORDER BY number) FROM recur.compare('{id}', '{changes}', 3)"
+            ),
+            &[],
+        )
     };
-    assert_eq!(notes(&mut session, "{\"priority\": 1}"), ["same", "same", "same"]);
-    assert_eq!(notes(&mut session, "{\"ends_at\": \"2099-01-02T12:00:00Z\"}"), ["same", "same", "not any more"]);
-    assert_eq!(notes(&mut session, "{\"max_runs\": 1}"), ["same", "not any more", "not any more"]);
-    assert_eq!(notes(&mut session, "{\"timezone\": \"Asia/Tokyo\"}"), ["08:00:00 earlier", "08:00:00 earlier", "08:00:00 earlier"]);
-    let (code, message, _) = session.error(&format!("SELECT recur.compare('{id}', '{{\"schedule\": \"soon\"}}')"));
+    assert_eq!(
+        notes(&mut session, "{\"priority\": 1}"),
+        ["same", "same", "same"]
+    );
+    assert_eq!(
+        notes(&mut session, "{\"ends_at\": \"2099-01-02T12:00:00Z\"}"),
+        ["same", "same", "not any more"]
+    );
+    assert_eq!(
+        notes(&mut session, "{\"max_runs\": 1}"),
+        ["same", "not any more", "not any more"]
+    );
+    assert_eq!(
+        notes(&mut session, "{\"timezone\": \"Asia/Tokyo\"}"),
+        ["08:00:00 earlier", "08:00:00 earlier", "08:00:00 earlier"]
+    );
+    let (code, message, _) = session.error(&format!(
+        "SELECT recur.compare('{id}', '{{\"schedule\": \"soon\"}}')"
+    ));
     assert_eq!(code, "22023");
-    assert!(message.starts_with("invalid schedule \"soon\": "), "{message}");
-    let (code, message, _) = session.error(&format!("SELECT recur.compare('{id}', '{{\"x\": 1}}')"));
-    assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid change \"x\": an action has no such column"));
+    assert!(
+        message.starts_with("invalid schedule \"soon\": "),
+        "{message}"
+    );
+    let (code, message, _) =
+        session.error(&format!("SELECT recur.compare('{id}', '{{\"x\": 1}}')"));
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        (
+            "22023",
+            "invalid change \"x\": an action has no such column"
+        )
+    );
     let after: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
     assert_eq!(before, after);
 }
@@ -268,11 +378,17 @@ fn the_forecast_counts_what_is_coming_minute_by_minute() {
         &[],
     );
     // Forty, one in Berlin, one on its last day, and four of the six that come every 15 seconds.
-    assert_eq!(forecast, json!({"01 09:00": 46, "01 09:01": 2, "02 09:00": 41}));
+    assert_eq!(
+        forecast,
+        json!({"01 09:00": 46, "01 09:01": 2, "02 09:00": 41})
+    );
     let (code, message, _) = session.error("SELECT recur.forecast('2099-01-01Z', '2099-03-01Z')");
     assert_eq!(
         (code.as_str(), message.as_str()),
-        ("22023", "invalid until \"2099-03-01 00:00:00+00\": must lie within 31 days after \"from\", which is 2099-01-01 00:00:00+00")
+        (
+            "22023",
+            "invalid until \"2099-03-01 00:00:00+00\": must lie within 31 days after \"from\", which is 2099-01-01 00:00:00+00"
+        )
     );
 }
 
@@ -293,13 +409,28 @@ fn the_overview_fits_a_terminal() {
     });
     let output = cluster.psql("app", "\\pset pager off\nTABLE recur.overview;");
     let table = String::from_utf8(output.stdout).unwrap();
-    let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+    let widest = table
+        .lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap();
     assert!(widest <= 120, "{widest} columns:\n{table}");
     for expected in ["active", "paused", "ended", "long name"] {
         assert!(table.contains(expected), "{expected}:\n{table}");
     }
-    let header = table.lines().find(|line| line.contains("last_outcome")).unwrap();
-    for column in ["name", "schedule", "timezone", "state", "next_run", "ran_ago", "last_outcome"] {
+    let header = table
+        .lines()
+        .find(|line| line.contains("last_outcome"))
+        .unwrap();
+    for column in [
+        "name",
+        "schedule",
+        "timezone",
+        "state",
+        "next_run",
+        "ran_ago",
+        "last_outcome",
+    ] {
         assert!(header.contains(column));
     }
 }

@@ -21,7 +21,9 @@ fn prepare(cluster: &Cluster) -> Session {
     admin.batch("CREATE ROLE victim LOGIN; CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA recur TO stranger");
     admin.batch("SELECT recur.grant_access('victim', 'author'); SELECT recur.grant_access('victim', 'consumer')");
     for level in LEVELS {
-        admin.batch(&format!("CREATE ROLE {level} LOGIN; SELECT recur.grant_access('{level}', '{level}')"));
+        admin.batch(&format!(
+            "CREATE ROLE {level} LOGIN; SELECT recur.grant_access('{level}', '{level}')"
+        ));
     }
     let mut victim = cluster.session_as("victim", "app");
     victim.batch(&format!(
@@ -30,7 +32,12 @@ fn prepare(cluster: &Cluster) -> Session {
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions"
     ));
     // Dispatches in every state, as the dispatcher and consumers leave them.
-    for (table, status) in [("live_dispatches", "pending"), ("live_dispatches", "running"), ("finished_dispatches", "completed"), ("finished_dispatches", "failed")] {
+    for (table, status) in [
+        ("live_dispatches", "pending"),
+        ("live_dispatches", "running"),
+        ("finished_dispatches", "completed"),
+        ("finished_dispatches", "failed"),
+    ] {
         admin.batch(&format!(
             "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type,
                     payload, metadata, priority, status, attempt, releases, max_attempts, available_at, cancel_requested,
@@ -41,14 +48,20 @@ fn prepare(cluster: &Cluster) -> Session {
                FROM recur.recurring_actions"
         ));
     }
-    admin.batch("INSERT INTO recur.contexts (action_id, version, context)
-                 SELECT id, 100, context FROM recur.recurring_actions ON CONFLICT DO NOTHING");
+    admin.batch(
+        "INSERT INTO recur.contexts (action_id, version, context)
+                 SELECT id, 100, context FROM recur.recurring_actions ON CONFLICT DO NOTHING",
+    );
     admin.batch("INSERT INTO recur.history_turns VALUES (0, now()) ON CONFLICT DO NOTHING");
     admin
 }
 
 fn strings(session: &mut Session, query: &str) -> Vec<String> {
-    session.rows(query, &[]).iter().map(|row| row.get(0)).collect()
+    session
+        .rows(query, &[])
+        .iter()
+        .map(|row| row.get(0))
+        .collect()
 }
 
 /// Tables, views and sequences; the partitions too.
@@ -71,7 +84,8 @@ fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
     );
     rows.iter()
         .map(|row| {
-            let (signature, name, types): (String, String, Vec<String>) = (row.get(0), row.get(1), row.get(2));
+            let (signature, name, types): (String, String, Vec<String>) =
+                (row.get(0), row.get(1), row.get(2));
             let arguments: Vec<String> = types
                 .iter()
                 .map(|kind| match kind.as_str() {
@@ -89,7 +103,10 @@ fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
             if row.get(3) {
                 (signature, format!("SELECT {call}"))
             } else {
-                (signature, format!("SELECT to_jsonb(f)::text FROM {call} AS f"))
+                (
+                    signature,
+                    format!("SELECT to_jsonb(f)::text FROM {call} AS f"),
+                )
             }
         })
         .collect()
@@ -112,12 +129,18 @@ fn the_public_can_do_nothing() {
         ] {
             let code = stranger.error(&statement).0;
             // Nobody at all can write a sequence, or a view that is a union.
-            assert!(["42501", "42809", "55000"].contains(&code.as_str()), "{statement}: {code}");
+            assert!(
+                ["42501", "42809", "55000"].contains(&code.as_str()),
+                "{statement}: {code}"
+            );
         }
     }
     admin.batch("REVOKE USAGE ON SCHEMA recur FROM stranger");
     let (code, message, _) = stranger.error("SELECT recur.tzdata_version()");
-    assert_eq!((code.as_str(), message.as_str()), ("42501", "permission denied for schema recur"));
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("42501", "permission denied for schema recur")
+    );
 }
 
 /// A role of any level but admin sees no row of the victim in any table.
@@ -132,10 +155,14 @@ fn every_table_hides_the_rows_of_others() {
             // Partitions other than the one in use, and what needs a setting to be written.
             let spare = relation.ends_with(|c: char| c.is_ascii_digit()) || *relation == "tenants";
             let spare = spare || NOBODYS.contains(&relation.as_str());
-            !spare && admin.value::<i64>(&format!("SELECT count(*) FROM recur.{relation}"), &[]) == 0
+            !spare
+                && admin.value::<i64>(&format!("SELECT count(*) FROM recur.{relation}"), &[]) == 0
         })
         .collect();
-    assert!(empty.is_empty(), "no rows to hide: fill {empty:?} in this test");
+    assert!(
+        empty.is_empty(),
+        "no rows to hide: fill {empty:?} in this test"
+    );
     for level in LEVELS {
         let mut session = cluster.session_as(level, "app");
         for relation in &relations {
@@ -170,7 +197,10 @@ fn every_table_hides_the_rows_of_others() {
                 "SELECT relrowsecurity OR relname = 'recurring_actions' FROM pg_class WHERE oid = ('recur.' || $1::text)::regclass",
                 &[relation],
             );
-            assert!(protected, "{level} may write recur.{relation}, which has no row-level security");
+            assert!(
+                protected,
+                "{level} may write recur.{relation}, which has no row-level security"
+            );
         }
     }
 }
@@ -213,7 +243,10 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
     let before = fingerprint(&mut admin, &relations);
     assert!(before.contains(SECRET));
     let mut ids = strings(&mut admin, "SELECT id::text FROM recur.dispatches");
-    ids.extend(strings(&mut admin, "SELECT id::text FROM recur.recurring_actions"));
+    ids.extend(strings(
+        &mut admin,
+        "SELECT id::text FROM recur.recurring_actions",
+    ));
     for level in ["reader", "author", "consumer"] {
         let mut session = cluster.session_as(level, "app");
         let mut called = 0;
@@ -237,11 +270,17 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
                 // Committed: a change would stay.
                 let failed = session.0.simple_query("SELECT 1").is_err();
                 session.batch(if failed { "ROLLBACK" } else { "COMMIT" });
-                admin.batch(&format!("DELETE FROM recur.recurring_actions WHERE owner = '{level}'"));
+                admin.batch(&format!(
+                    "DELETE FROM recur.recurring_actions WHERE owner = '{level}'"
+                ));
             }
         }
         assert!(called > 0, "{level}");
-        assert_eq!(fingerprint(&mut admin, &relations), before, "{level} has changed something");
+        assert_eq!(
+            fingerprint(&mut admin, &relations),
+            before,
+            "{level} has changed something"
+        );
         for change in [
             "UPDATE recur.recurring_actions SET payload = '{}'",
             "DELETE FROM recur.recurring_actions",
@@ -256,7 +295,11 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
                 Err(error) => assert_eq!(database_error(&error).0, "42501", "{level}: {change}"),
             }
         }
-        assert_eq!(fingerprint(&mut admin, &relations), before, "{level} has changed something");
+        assert_eq!(
+            fingerprint(&mut admin, &relations),
+            before,
+            "{level} has changed something"
+        );
     }
 }
 
@@ -274,12 +317,21 @@ fn every_public_function_belongs_to_a_level() {
     );
     let forgotten: Vec<&String> = forgotten
         .iter()
-        .filter(|name| !owners_own.iter().any(|own| name.starts_with(&format!("recur.{own}("))))
+        .filter(|name| {
+            !owners_own
+                .iter()
+                .any(|own| name.starts_with(&format!("recur.{own}(")))
+        })
         .collect();
-    assert!(forgotten.is_empty(), "name {forgotten:?} in recur._functions_of (sql/80_access.sql)");
+    assert!(
+        forgotten.is_empty(),
+        "name {forgotten:?} in recur._functions_of (sql/80_access.sql)"
+    );
     // Nobody but an admin is one, and nobody may call what writes behind the door.
     for level in LEVELS {
-        let is_admin: bool = cluster.session_as(level, "app").value("SELECT recur._is_admin()", &[]);
+        let is_admin: bool = cluster
+            .session_as(level, "app")
+            .value("SELECT recur._is_admin()", &[]);
         assert_eq!(is_admin, level == "admin");
         let dangerous = strings(
             &mut admin,
@@ -323,19 +375,44 @@ fn every_level_can_do_its_work() {
         let seen: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
         assert_eq!(seen, if level == "admin" { 3 } else { 2 }, "{level}");
     }
-    for statement in ["SELECT recur.create('x', '@daily', 'p', 'a')", "SELECT recur.pause(recur.id_of('mine'))", "SELECT recur.claim()", "SELECT recur.tick()"] {
+    for statement in [
+        "SELECT recur.create('x', '@daily', 'p', 'a')",
+        "SELECT recur.pause(recur.id_of('mine'))",
+        "SELECT recur.claim()",
+        "SELECT recur.tick()",
+    ] {
         admin.batch("REVOKE author FROM reader");
-        assert_eq!(cluster.session_as("reader", "app").error(statement).0, "42501", "{statement}");
+        assert_eq!(
+            cluster.session_as("reader", "app").error(statement).0,
+            "42501",
+            "{statement}"
+        );
     }
-    assert_eq!(cluster.session_as("author", "app").error("SELECT recur.tick()").0, "42501");
+    assert_eq!(
+        cluster
+            .session_as("author", "app")
+            .error("SELECT recur.tick()")
+            .0,
+        "42501"
+    );
     cluster.session_as("admin", "app").batch(&format!(
         "SELECT recur.pause(id) FROM recur.list(search => '{KNOWN}'); SELECT recur.tick()"
     ));
     admin.batch("SELECT recur.revoke_access('author')");
-    assert_eq!(cluster.session_as("author", "app").error("SELECT * FROM recur.list()").0, "42501");
+    assert_eq!(
+        cluster
+            .session_as("author", "app")
+            .error("SELECT * FROM recur.list()")
+            .0,
+        "42501"
+    );
     assert_eq!(
         admin.error("SELECT recur.grant_access('nobody', 'reader')"),
-        ("42704".into(), "invalid role \"nobody\": there is no such role".into(), "CREATE ROLE makes one.".into())
+        (
+            "42704".into(),
+            "invalid role \"nobody\": there is no such role".into(),
+            "CREATE ROLE makes one.".into()
+        )
     );
     assert_eq!(
         admin.error("SELECT recur.grant_access('reader', 'king')").1,
@@ -351,17 +428,31 @@ fn nobody_acts_in_the_name_of_others() {
     admin.batch("CREATE ROLE team; GRANT team TO author");
     let mut author = cluster.session_as("author", "app");
     let insert = |owner: &str| {
-        format!("INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner) VALUES ('n', '@yearly', 'p', 'a', {owner})")
+        format!(
+            "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner) VALUES ('n', '@yearly', 'p', 'a', {owner})"
+        )
     };
     for owner in ["'victim'", "'postgres'", "'nobody'"] {
         let (code, message, hint) = author.error(&insert(owner));
         assert_eq!(code, "42501");
-        assert_eq!(message, format!("invalid owner \"{}\": author is not a member of this role", owner.trim_matches('\'')));
+        assert_eq!(
+            message,
+            format!(
+                "invalid owner \"{}\": author is not a member of this role",
+                owner.trim_matches('\'')
+            )
+        );
         assert_eq!(hint, "Leave it out to own the action yourself.");
     }
     author.batch(&insert("'team'"));
     let (code, message, _) = author.error("UPDATE recur.recurring_actions SET owner = 'author'");
-    assert_eq!((code.as_str(), message.as_str()), ("22023", "invalid change \"owner\": this column is maintained by pg_recur"));
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        (
+            "22023",
+            "invalid change \"owner\": this column is maintained by pg_recur"
+        )
+    );
     // A superuser who acts as a role is that role.
     admin.batch("SET ROLE author");
     assert_eq!(admin.error(&insert("'victim'")).0, "42501");
@@ -372,18 +463,35 @@ fn nobody_acts_in_the_name_of_others() {
              AS $$ SELECT id FROM recur.create('subscription', '@yearly', 'p', 'a') $$;
          ALTER FUNCTION public.subscribe OWNER TO victim",
     );
-    cluster.session_as("stranger", "app").batch("SELECT public.subscribe()");
+    cluster
+        .session_as("stranger", "app")
+        .batch("SELECT public.subscribe()");
     let row = &admin.rows(
         "SELECT a.owner::text, e.actor::text FROM recur.recurring_actions AS a JOIN recur.events AS e ON e.action_id = a.id WHERE a.name = 'subscription'",
         &[],
     )[0];
-    assert_eq!((row.get::<_, String>(0), row.get::<_, String>(1)), ("victim".into(), "stranger".into()));
+    assert_eq!(
+        (row.get::<_, String>(0), row.get::<_, String>(1)),
+        ("victim".into(), "stranger".into())
+    );
     // Membership is looked at afresh: who leaves the team sees nothing of it any more, in the same session.
-    assert_eq!(author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]), 1);
+    assert_eq!(
+        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
+        1
+    );
     admin.batch("REVOKE team FROM author");
-    assert_eq!(author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]), 0);
+    assert_eq!(
+        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
+        0
+    );
     admin.batch("GRANT team TO author");
-    assert_eq!(author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]), 1);
+    assert_eq!(
+        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
+        1
+    );
     admin.batch("ALTER ROLE team RENAME TO crew");
-    assert_eq!(author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]), 0);
+    assert_eq!(
+        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
+        0
+    );
 }
