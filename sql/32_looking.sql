@@ -37,6 +37,15 @@ AS $$
 $$;
 COMMENT ON FUNCTION recur._words IS 'Internal: a search for words that begin with these';
 
+CREATE FUNCTION recur._matching(
+    namespace text, tenant text, enabled boolean, labels jsonb, subject text, owner text, search text, "limit" int,
+    after_namespace text, after_tenant text, after_name text, after_id uuid
+) RETURNS SETOF uuid
+    LANGUAGE c STABLE ROWS 100
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'matching_wrapper';
+COMMENT ON FUNCTION recur._matching IS 'Internal: one page of recur.list, of the actions that the caller sees';
+
 CREATE FUNCTION recur.list(
     namespace text    DEFAULT NULL,
     tenant    text    DEFAULT NULL,
@@ -50,12 +59,9 @@ CREATE FUNCTION recur.list(
 ) RETURNS SETOF recur.recurring_actions
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
-    -- Each combination of filters has its own best index: plan for the values, not for all at once.
-    SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
-    page  recur.definitions;
-    words tsquery := recur._words(list.search);
+    page recur.definitions;
 BEGIN
     PERFORM recur._check_number('limit', list."limit", 1);
     IF list.after IS NOT NULL THEN
@@ -73,17 +79,12 @@ BEGIN
         END IF;
     END IF;
     RETURN QUERY
-    SELECT a.* FROM recur.recurring_actions AS a
-     WHERE (list.namespace IS NULL OR a.namespace = list.namespace)
-       AND (list.tenant IS NULL OR a.tenant = list.tenant)
-       AND (list.enabled IS NULL OR a.enabled = list.enabled)
-       AND (list.labels IS NULL OR a.labels @> list.labels)
-       AND (list.subject IS NULL OR a.subject = list.subject)
-       AND (list.owner IS NULL OR a.owner = list.owner)
-       AND (words IS NULL OR to_tsvector('simple', a.name || ' ' || coalesce(a.description, '')) @@ words)
-       AND (list.after IS NULL OR (a.namespace, a.tenant, a.name, a.id) > (page.namespace, page.tenant, page.name, page.id))
-     ORDER BY a.namespace, a.tenant, a.name, a.id
-     LIMIT list."limit";
+    SELECT a.*
+      FROM recur._matching(list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner::text, list.search,
+                           list."limit", page.namespace, page.tenant, page.name, page.id)
+           WITH ORDINALITY AS m (id, place)
+      JOIN recur.recurring_actions AS a ON a.id = m.id
+     ORDER BY m.place;
 END
 $$;
 COMMENT ON FUNCTION recur.list IS
@@ -248,9 +249,9 @@ AS $$ SELECT CASE WHEN length(value) > width THEN left(value, width - 1) || '…
 COMMENT ON FUNCTION recur._fit IS 'Internal: a text, cut to a width';
 
 CREATE VIEW recur.overview WITH (security_invoker = true) AS
-SELECT recur._fit(a.name, 18) AS name,
-       recur._fit(recur.describe(a.schedule), 24) AS schedule,
-       recur._fit(a.timezone, 16) AS timezone,
+SELECT recur._fit(a.name, 16) AS name,
+       recur._fit(recur.describe(a.schedule), 21) AS schedule,
+       recur._fit(a.timezone, 13) AS timezone,
        CASE WHEN a.enabled AND a.error_count > 0 THEN 'failing'
             WHEN a.enabled THEN 'active'
             WHEN a.ended_reason IS NOT NULL THEN 'ended'
@@ -260,7 +261,7 @@ SELECT recur._fit(a.name, 18) AS name,
        || CASE WHEN a.next_run_at <= clock_timestamp() THEN ', due'
                ELSE ', ' || recur._ago(a.next_run_at - clock_timestamp()) END AS next_run,
        recur._ago(clock_timestamp() - a.last_run_at) AS ran_ago,
-       d.status || ', +' || recur._ago(d.created_at - d.scheduled_at) AS last_outcome
+       d.status || ' +' || recur._ago(d.created_at - d.scheduled_at) AS last_outcome
   FROM recur.recurring_actions AS a
   LEFT JOIN recur.dispatches AS d ON d.id = recur._dispatch_id(a.id, a.last_run_at)
  ORDER BY a.next_run_at NULLS LAST, a.name;

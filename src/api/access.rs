@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 
 /// `recur._is_admin()`: may the current role execute `recur._admin()`?
 #[pg_extern(sql = false)]
-fn is_admin() -> bool {
+pub fn is_admin() -> bool {
     let Some(marker) = marker() else {
         return false;
     };
@@ -45,7 +45,7 @@ thread_local! {
 
 /// `recur._visible_owners()`: the roles that the current role is a member of.
 #[pg_extern(sql = false)]
-fn visible_owners() -> Vec<String> {
+pub fn visible_owners() -> Vec<String> {
     watch_roles();
     let user = unsafe { pg_sys::GetUserId() };
     let known = OWNERS.with_borrow(|owners| match owners {

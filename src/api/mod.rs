@@ -3,6 +3,7 @@
 mod access;
 mod check;
 mod dispatching;
+mod listing;
 mod notice;
 mod operating;
 mod schedule;

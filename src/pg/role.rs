@@ -1,4 +1,4 @@
-//! Acting as somebody with fewer rights.
+//! Acting as somebody else.
 
 use pgrx::pg_sys;
 
@@ -16,6 +16,24 @@ pub fn become_owner_until_commit() -> bool {
         pg_sys::SetUserIdAndSecContext(owner, context | restricted as i32);
     }
     true
+}
+
+/// Does this work as the owner of the extension's tables, and is the caller again afterwards, also after an error. The
+/// work must run nothing that somebody else has written.
+pub fn as_owner<T>(work: impl FnOnce() -> T) -> T {
+    struct Caller(pg_sys::Oid, i32);
+    impl Drop for Caller {
+        fn drop(&mut self) {
+            unsafe { pg_sys::SetUserIdAndSecContext(self.0, self.1) };
+        }
+    }
+    let mut caller = Caller(pg_sys::InvalidOid, 0);
+    unsafe { pg_sys::GetUserIdAndSecContext(&mut caller.0, &mut caller.1) };
+    if let Some(owner) = owner_of_tables() {
+        let context = caller.1 | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32;
+        unsafe { pg_sys::SetUserIdAndSecContext(owner, context) };
+    }
+    work()
 }
 
 fn owner_of_tables() -> Option<pg_sys::Oid> {
