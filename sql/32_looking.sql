@@ -80,8 +80,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT a.*
-      FROM recur._matching(list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner::text, list.search,
-                           list."limit", page.namespace, page.tenant, page.name, page.id)
+      FROM recur._matching(list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner::text,
+                           CASE WHEN recur._words(list.search) IS NOT NULL THEN list.search END, list."limit", page.namespace, page.tenant, page.name, page.id)
            WITH ORDINALITY AS m (id, place)
       JOIN recur.recurring_actions AS a ON a.id = m.id
      ORDER BY m.place;

@@ -7,7 +7,8 @@ use pgrx::datum::Uuid;
 use pgrx::iter::SetOfIterator;
 use pgrx::prelude::*;
 
-const QUERY: &str = include_str!("../../sql/queries/list_actions.sql");
+const LIST: &str = include_str!("../../sql/queries/list_actions.sql");
+const SEARCH: &str = include_str!("../../sql/queries/search_actions.sql");
 
 /// `recur._matching(…)`: the ids of the actions that match, of those that the caller sees. Planned for each call: every
 /// combination of filters has its own best index.
@@ -44,10 +45,11 @@ fn matching(
         after_id.into(),
         owners.into(),
     ];
+    let query = if search.is_some() { SEARCH } else { LIST };
     let found = role::as_owner(|| {
         Spi::connect(|client| {
             client
-                .select(QUERY, None, &arguments)?
+                .select(query, None, &arguments)?
                 .map(|row| row.get::<Uuid>(1))
                 .filter_map(Result::transpose)
                 .collect::<Result<Vec<_>, _>>()

@@ -1,0 +1,21 @@
+-- The same as list_actions.sql, for a search. How rare a word is the planner does not know: left to itself, it might read
+-- every action in order, in the hope of a page full of early finds. So the words are looked up first.
+-- $7 words to search for; the others as there
+WITH d AS MATERIALIZED (
+    SELECT f.id, f.namespace, f.tenant, f.name, f.labels, f.subject, f.owner
+      FROM recur.definitions AS f
+     WHERE to_tsvector('simple', f.name || ' ' || coalesce(f.description, '')) @@ recur._words($7)
+)
+SELECT d.id
+  FROM d
+  JOIN recur.timers AS t ON t.action_id = d.id
+ WHERE ($1 IS NULL OR d.namespace = $1)
+   AND ($2 IS NULL OR d.tenant = $2)
+   AND ($3 IS NULL OR t.enabled = $3)
+   AND ($4 IS NULL OR d.labels @> $4)
+   AND ($5 IS NULL OR d.subject = $5)
+   AND ($6 IS NULL OR d.owner = $6::name)
+   AND ($12 IS NULL OR (d.namespace, d.tenant, d.name, d.id) > ($9, $10, $11, $12))
+   AND ($13 IS NULL OR d.owner = ANY ($13::name[]))
+ ORDER BY d.namespace, d.tenant, d.name, d.id
+ LIMIT $8
