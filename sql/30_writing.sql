@@ -497,8 +497,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    cancelled := recur._cancel_pending(OLD.id, 'the action was deleted');
     DELETE FROM recur.definitions AS d WHERE d.id = OLD.id RETURNING d.* INTO definition;
+    -- Only now: a dispatch that somebody triggered meanwhile has held the definition until it could be seen.
+    cancelled := recur._cancel_pending(OLD.id, 'the action was deleted');
     -- Of those that stood beside it the oldest takes its place: the identity stays taken.
     IF NOT definition.duplicate THEN
         UPDATE recur.definitions AS d SET duplicate = false
