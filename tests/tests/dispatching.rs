@@ -26,7 +26,7 @@ fn curse(session: &mut Session) {
     session.batch(
         "ALTER TABLE recur.live_dispatches ADD CONSTRAINT not_forbidden CHECK (action_type <> 'forbidden');
          CREATE FUNCTION public.curse() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'cursed' USING ERRCODE = 'P0099'; END $$;
+             $$ BEGIN RAISE EXCEPTION 'cursed'; END $$;
          CREATE TRIGGER curse BEFORE INSERT ON recur.live_dispatches
              FOR EACH ROW WHEN (NEW.action_type = 'cursed') EXECUTE FUNCTION public.curse()",
     );
@@ -65,17 +65,17 @@ fn only_the_guilty_rows_of_a_batch_pay() {
     // What was due is still owed; the next try is later.
     let owed = "1 | 01 12:00:00 | 01 12:01:05 | ";
     let garbled = state(&mut session, "garbled");
-    assert!(
-        garbled.starts_with(&format!("{owed}invalid schedule \"garbage\": ")),
-        "{garbled}"
+    assert_eq!(
+        garbled,
+        format!("{owed}schedule \"garbage\" is in no known notation")
     );
     assert_eq!(
         state(&mut session, "nowhere"),
-        format!("{owed}invalid timezone \"Mars/Olympus\": not an IANA time zone")
+        format!("{owed}time zone \"Mars/Olympus\" is not in the IANA database")
     );
     assert_eq!(
         state(&mut session, "cursed"),
-        format!("{owed}cursed (SQLSTATE P0099)")
+        format!("{owed}cursed (SQLSTATE P0001)")
     );
     assert_eq!(
         state(&mut session, "forbidden"),
@@ -91,7 +91,7 @@ fn only_the_guilty_rows_of_a_batch_pay() {
     assert_eq!(
         events,
         [
-            "cursed P0099",
+            "cursed P0001",
             "forbidden 23514",
             "garbled 22023",
             "nowhere 22023"
@@ -151,7 +151,7 @@ fn who_fails_again_and_again_is_paused_and_his_contact_told() {
     fail_times(&mut session, 1);
     assert_eq!(
         told(&mut session),
-        ["ops@example.com: cursed (SQLSTATE P0099)"]
+        ["ops@example.com: cursed (SQLSTATE P0001)"]
     );
     fail_times(&mut session, 6);
     assert_eq!(told(&mut session).len(), 1, "once at the threshold");
@@ -167,7 +167,7 @@ fn who_fails_again_and_again_is_paused_and_his_contact_told() {
         (
             false,
             true,
-            "10 errors in a row, the last: cursed (SQLSTATE P0099)".to_owned(),
+            "10 errors in a row, the last: cursed (SQLSTATE P0001)".to_owned(),
             10
         )
     );
@@ -317,10 +317,6 @@ fn a_deleted_or_edited_action_fires_as_it_is_then() {
         &[&edited],
     );
     assert_eq!(session.tick("2030-01-01 12:00Z"), (2, 0, 0, 0));
-    session.execute(
-        "SELECT recur.update($1, '{\"payload\": {\"n\": 3}}')",
-        &[&edited],
-    );
     let row = &session.rows(
         "SELECT payload ->> 'n', priority FROM recur.dispatches WHERE action_id = $1",
         &[&edited],

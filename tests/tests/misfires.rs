@@ -162,7 +162,7 @@ fn overlap_skip_waits_for_the_one_before() {
     assert_eq!(session.tick("2030-01-01 01:00Z"), (0, 1, 0, 0), "pending");
     let (id, attempt) = claim(&mut session);
     assert_eq!(session.tick("2030-01-01 02:00Z"), (0, 1, 0, 0), "running");
-    session.execute("SELECT recur.complete($1, $2)", &[&id, &attempt]);
+    session.execute("SELECT recur.complete($1::uuid, $2::int)", &[&id, &attempt]);
     assert_eq!(session.tick("2030-01-01 03:00Z"), (1, 0, 0, 0), "over");
     assert_eq!(
         skipped(&mut session, action),
