@@ -192,6 +192,36 @@ CREATE TRIGGER set_due BEFORE UPDATE OF next_run_at ON recur.timers
     FOR EACH ROW WHEN (NEW.due_at IS NOT DISTINCT FROM OLD.due_at AND NEW.next_run_at IS DISTINCT FROM OLD.next_run_at
                        AND NOT recur._is_dispatching())
     EXECUTE FUNCTION recur._timer_set();
+
+-- A new chance: what failed before it was paused does not count any more.
+CREATE FUNCTION recur._timer_resumed() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    NEW.error_count := 0;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._timer_resumed IS 'Internal: an action that is resumed has failed nothing yet';
+CREATE TRIGGER forgive BEFORE UPDATE OF enabled ON recur.timers
+    FOR EACH ROW WHEN (NEW.enabled AND NOT OLD.enabled) EXECUTE FUNCTION recur._timer_resumed();
+
+-- Whoever edits an action that could not be dispatched may have mended it: it is tried at once, not when its pause ends.
+CREATE FUNCTION recur._definition_mended() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    UPDATE recur.timers AS t SET due_at = t.next_run_at
+     WHERE t.action_id = NEW.id AND t.error_count > 0 AND t.due_at > t.next_run_at;
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION recur._definition_mended IS 'Internal: an action that failed is tried again as soon as it is edited';
+CREATE TRIGGER mend AFTER UPDATE ON recur.definitions
+    FOR EACH ROW EXECUTE FUNCTION recur._definition_mended();
+
 CREATE TRIGGER wake_dispatcher_on_insert AFTER INSERT ON recur.timers
     FOR EACH ROW WHEN (NEW.due_at IS NOT NULL) EXECUTE FUNCTION recur._timers_changed();
 CREATE TRIGGER wake_dispatcher AFTER UPDATE OF due_at, next_run_at ON recur.timers

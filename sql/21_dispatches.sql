@@ -131,19 +131,21 @@ COMMENT ON VIEW recur.dispatches IS 'One row for each occurrence that came due: 
 
 SELECT pg_catalog.pg_extension_config_dump('recur.live_dispatches', '');
 
-CREATE FUNCTION recur._wake_workers() RETURNS trigger
+CREATE FUNCTION recur._available_later() RETURNS trigger
     LANGUAGE c
     SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'wake_workers_wrapper';
-COMMENT ON FUNCTION recur._wake_workers IS 'Internal: the workers shall look at what they wait for, when the transaction commits';
+    AS 'MODULE_PATHNAME', 'available_later_wrapper';
+COMMENT ON FUNCTION recur._available_later IS 'Internal: tells the dispatcher, when the transaction commits, of which dispatch it must tell and when';
 
--- What becomes available later is announced then: a worker must know.
+-- What becomes available later is announced then: a worker must know. What is available as it is written, or given
+-- back, is announced by whoever does that.
 CREATE TRIGGER announce_later_on_insert AFTER INSERT ON recur.live_dispatches
-    FOR EACH ROW WHEN (NEW.available_at > NEW.created_at AND NOT recur._is_dispatching())
-    EXECUTE FUNCTION recur._wake_workers();
+    FOR EACH ROW WHEN (NEW.available_at > clock_timestamp() AND NOT recur._is_dispatching())
+    EXECUTE FUNCTION recur._available_later();
 CREATE TRIGGER announce_later AFTER UPDATE OF available_at ON recur.live_dispatches
-    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.available_at > NEW.created_at AND NOT recur._is_dispatching())
-    EXECUTE FUNCTION recur._wake_workers();
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND NEW.available_at > NEW.created_at AND NEW.releases = OLD.releases
+                       AND NOT recur._is_dispatching())
+    EXECUTE FUNCTION recur._available_later();
 
 CREATE FUNCTION recur._expanded_key(template text, action_id uuid, scheduled_at timestamptz) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE

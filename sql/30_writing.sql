@@ -414,8 +414,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    cancelled := recur._cancel_pending(OLD.id, 'the action was deleted');
     DELETE FROM recur.definitions AS d WHERE d.id = OLD.id RETURNING d.* INTO definition;
+    -- Only now: a dispatch that somebody triggered meanwhile has held the definition until it could be seen.
+    cancelled := recur._cancel_pending(OLD.id, 'the action was deleted');
     IF NOT definition.duplicate THEN
         PERFORM recur._promote_duplicate(definition);
     END IF;

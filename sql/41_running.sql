@@ -73,12 +73,20 @@ CREATE FUNCTION recur.trigger(id uuid, payload jsonb DEFAULT NULL) RETURNS recur
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    action recur.recurring_actions := recur.get(trigger.id);
+    action   recur.recurring_actions := recur.get(trigger.id);
+    dispatch recur.dispatches;
 BEGIN
     IF trigger.payload IS NOT NULL THEN
         PERFORM recur._check_object('payload', trigger.payload);
     END IF;
-    RETURN recur._dispatch_by_hand(action.id, 'manual', clock_timestamp(), trigger.payload);
+    dispatch := recur._dispatch_by_hand(action.id, 'manual', clock_timestamp(), trigger.payload);
+    IF dispatch.id IS NULL THEN
+        -- Deleted while we waited for it, or seen but not ours to run.
+        action := recur.get(trigger.id);
+        RAISE insufficient_privilege USING
+            MESSAGE = format('action "%s" belongs to %s, of which %s is not a member', action.name, action.owner, session_user);
+    END IF;
+    RETURN dispatch;
 END
 $$;
 COMMENT ON FUNCTION recur.trigger IS
@@ -106,6 +114,8 @@ BEGIN
            clock_timestamp()
       FROM recur.definitions AS d
      WHERE d.id = _dispatch_by_hand.action_id AND recur._caller_may_write(d.owner)
+       -- Whoever deletes the action waits for this, and then finds the dispatch.
+       FOR KEY SHARE OF d
         ON CONFLICT (id) DO NOTHING
     RETURNING l.* INTO dispatch;
     IF dispatch.id IS NOT NULL THEN
@@ -307,7 +317,7 @@ BEGIN
          WHERE l.id = (SELECT p.id FROM recur.live_dispatches AS p
                         WHERE p.dedup_key = dedup_key AND p.status = 'pending' AND p.namespace = namespace
                           AND p.tenant = tenant AND p.owner = owner AND p.provider = provider
-                          AND p.action_type = action_type
+                          AND p.action_type = action_type AND p.trigger = trigger
                           AND (dedup_window IS NULL OR p.created_at > at - dedup_window)
                         ORDER BY p.created_at DESC LIMIT 1
                           FOR UPDATE)

@@ -48,8 +48,33 @@ struct WorkerSlot {
     state_since: pg_sys::TimestampTz,
     /// While it sleeps: when it wakes by itself.
     wakes_at: pg_sys::TimestampTz,
-    /// The earliest instant that a timer was set to since the dispatcher last asked.
-    earliest: pg_sys::TimestampTz,
+    posted: Posted,
+}
+
+/// What the dispatcher has to look at again, whatever it has seen before: collected since it last asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Posted {
+    /// The earliest instant that a timer was set to.
+    pub due_at: Option<pg_sys::TimestampTz>,
+    /// The earliest instant at which a dispatch becomes available that was not when it was written.
+    pub available_at: Option<pg_sys::TimestampTz>,
+}
+
+impl Posted {
+    pub const NOTHING: Posted = Posted {
+        due_at: None,
+        available_at: None,
+    };
+    pub const EVERYTHING: Posted = Posted {
+        due_at: Some(pg_sys::TimestampTz::MIN),
+        available_at: Some(pg_sys::TimestampTz::MIN),
+    };
+
+    pub fn add(&mut self, other: Posted) {
+        let earlier = |a: Option<pg_sys::TimestampTz>, b| a.into_iter().chain(b).min();
+        self.due_at = earlier(self.due_at, other.due_at);
+        self.available_at = earlier(self.available_at, other.available_at);
+    }
 }
 
 /// What a worker does for its database.
@@ -131,7 +156,7 @@ impl WorkerSlot {
         state_since: 0,
         wakes_at: 0,
         // A dispatcher that starts knows nothing: it looks at everything.
-        earliest: pg_sys::TimestampTz::MIN,
+        posted: Posted::EVERYTHING,
     };
 }
 
@@ -219,12 +244,10 @@ pub fn report_state(index: usize, state: WorkerState, wakes_at: pg_sys::Timestam
     slot.wakes_at = wakes_at;
 }
 
-/// The earliest instant that a timer was set to since the last call, if any was.
-pub fn take_earliest(index: usize) -> Option<pg_sys::TimestampTz> {
+/// What was posted since the last call.
+pub fn take_posted(index: usize) -> Posted {
     let mut board = BOARD.exclusive();
-    let slot = &mut board.workers[index];
-    let earliest = std::mem::replace(&mut slot.earliest, pg_sys::TimestampTz::MAX);
-    (earliest != pg_sys::TimestampTz::MAX).then_some(earliest)
+    std::mem::replace(&mut board.workers[index].posted, Posted::NOTHING)
 }
 
 /// From now on this process is woken by what concerns the slot's database.
@@ -286,12 +309,12 @@ pub fn workers() -> Vec<WorkerInfo> {
 
 // What sessions do.
 
-/// A timer of `database` is due then: its dispatchers must not look only later.
-pub fn post_earliest(database: pg_sys::Oid, due_at: pg_sys::TimestampTz) {
+/// Its dispatchers must not believe that they have seen this already.
+pub fn post(database: pg_sys::Oid, news: Posted) {
     let mut board = BOARD.exclusive();
     for slot in board.workers.iter_mut() {
-        if slot.database == database && slot.earliest > due_at {
-            slot.earliest = due_at;
+        if slot.database == database {
+            slot.posted.add(news);
         }
     }
 }

@@ -104,6 +104,9 @@ pub fn of_this_database() -> Option<Stats> {
 }
 
 pub fn count_tick(tick: &Tick) {
+    if tick.last_due_at.is_none() {
+        return; // It had nothing to do.
+    }
     update(|stats| {
         stats.batches += 1;
         stats.dispatched += tick.dispatched as u64;

@@ -3,6 +3,7 @@
 //! A latch set before the commit would wake a dispatcher that can't see the change yet. Nothing is sent for
 //! a transaction that rolls back, and a transaction that changes a thousand actions sends one signal.
 
+use crate::shared::Posted;
 use crate::{pg, shared};
 use pgrx::{PgXactCallbackEvent, pg_sys, register_xact_callback};
 use std::cell::Cell;
@@ -16,8 +17,8 @@ struct Pending {
     registered: bool,
     /// Something has changed that the workers of this database wait for.
     workers: bool,
-    /// The earliest instant that a timer was set to.
-    earliest: Option<pg_sys::TimestampTz>,
+    /// What the dispatchers must look at again.
+    posted: Posted,
     /// The extension was created: the launcher must look at this database.
     look: bool,
     /// A database appeared or went: the launcher.
@@ -30,7 +31,7 @@ impl Pending {
     const NOTHING: Pending = Pending {
         registered: false,
         workers: false,
-        earliest: None,
+        posted: Posted::NOTHING,
         look: false,
         launcher: false,
         vacated: None,
@@ -43,16 +44,31 @@ pub fn workers_on_commit() {
 }
 
 /// The dispatchers of this database must look at a timer that is due then.
-pub fn dispatchers_on_commit(due_at: pg_sys::TimestampTz) {
-    at_commit(|pending| {
-        pending.workers = true;
-        pending.earliest = Some(pending.earliest.map_or(due_at, |known| known.min(due_at)));
+pub fn due_on_commit(due_at: pg_sys::TimestampTz) {
+    post_on_commit(Posted {
+        due_at: Some(due_at),
+        ..Posted::NOTHING
+    });
+}
+
+/// They must tell of a dispatch that becomes available then, or became so while this transaction was under way.
+pub fn available_on_commit(available_at: pg_sys::TimestampTz) {
+    post_on_commit(Posted {
+        available_at: Some(available_at),
+        ..Posted::NOTHING
     });
 }
 
 /// A prepared transaction is being committed, and nobody knows what it changed.
 pub fn anything_on_commit() {
-    dispatchers_on_commit(pg_sys::TimestampTz::MIN);
+    post_on_commit(Posted::EVERYTHING);
+}
+
+fn post_on_commit(news: Posted) {
+    at_commit(|pending| {
+        pending.workers = true;
+        pending.posted.add(news);
+    });
 }
 
 /// While it exists, timers are changed by the dispatcher, which needs no word of it.
@@ -114,8 +130,8 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
 fn deliver() {
     let pending = PENDING.replace(Pending::NOTHING);
     let database = pg::my_database();
-    if let Some(earliest) = pending.earliest {
-        shared::post_earliest(database, earliest);
+    if pending.posted != Posted::NOTHING {
+        shared::post(database, pending.posted);
     }
     if pending.workers {
         shared::wake_workers_of(database);

@@ -5,6 +5,7 @@ SELECT d.id, d.schedule::text, d.timezone::text, d.starts_at, d.ends_at, d.max_r
        d.misfire, (extract(epoch FROM d.misfire_grace) * 1000000)::bigint, d.catchup_limit, d.overlap,
        nullif(extract(epoch FROM d.jitter) * 1000000, 0)::bigint,
        (extract(epoch FROM d.horizon) * 1000000)::bigint, d.horizon_count,
-       d.notify_channel, d.provider, d.action_type, d.namespace, d.tenant
+       d.notify_channel, d.provider, d.action_type, d.namespace, d.tenant,
+       d.keep_history = 'all'
   FROM recur.definitions AS d
  WHERE d.id = ANY ($1)

@@ -1,5 +1,6 @@
 -- Actions that could not be dispatched: the error stays on the row, and the next try is later and later, an hour at the
--- most. One that fails too often is paused. next_run_at stays: what was due then is still owed.
+-- most. One that fails too often is paused. next_run_at stays: what was due then is still owed, and when a paused one is
+-- resumed, it is told what it missed.
 -- $1 uuid[]: actions; $2 text[]: what went wrong; $3 timestamptz: now; $4 int: pause after so many in a row, 0 for never
 UPDATE recur.timers AS t
    SET error_count   = t.error_count + 1,
@@ -8,6 +9,7 @@ UPDATE recur.timers AS t
        due_at        = CASE WHEN gives_up THEN NULL
                             ELSE $3 + least(interval '1 minute' * power(2, least(t.error_count, 6)), interval '1 hour') END,
        next_run_at   = CASE WHEN NOT gives_up THEN t.next_run_at END,
+       missed_from   = CASE WHEN gives_up THEN t.next_run_at ELSE t.missed_from END,
        enabled       = NOT gives_up,
        paused_reason = CASE WHEN gives_up THEN format('%s errors in a row, the last: %s', t.error_count + 1, u.message)
                             ELSE t.paused_reason END

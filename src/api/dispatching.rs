@@ -25,11 +25,12 @@ fn tick(
 > {
     let now = time::instant("at", at).or_raise();
     let (mut dispatched, mut skipped, mut ended, mut failed) = (0, 0, 0, 0);
-    let scope = Scope {
+    let mut scope = Scope {
         now,
         from: DateTime::UNIX_EPOCH,
         order: Order::Oldest,
     };
+    let mut again = false;
     loop {
         check_for_interrupts!();
         let batch = tick::run_batch(&scope);
@@ -38,9 +39,14 @@ fn tick(
         skipped += batch.skipped as i64;
         ended += batch.ended.len() as i64;
         failed += batch.failed as i64;
-        if !batch.more {
-            break;
-        }
+        again |= batch.still_due;
+        // From where this batch came to: what it has moved on is, within this transaction, still in the way.
+        scope.from = match batch.last_due_at {
+            Some(last) if batch.full => last,
+            _ if again => DateTime::UNIX_EPOCH,
+            _ => break,
+        };
+        again &= batch.full;
     }
     TableIterator::once((dispatched, skipped, ended, failed))
 }

@@ -2,6 +2,7 @@
 
 use crate::{shared, wake};
 use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 /// Row trigger on `recur.timers`: whoever sets a timer tells the dispatcher when he commits.
@@ -9,23 +10,27 @@ use pgrx::prelude::*;
 fn timers_changed<'a>(
     trigger: &'a PgTrigger<'a>,
 ) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError> {
-    let due_at = trigger
-        .new()
-        .and_then(|row| row.get_by_name::<TimestampWithTimeZone>("due_at").ok())
-        .flatten();
-    if let Some(due_at) = due_at {
-        wake::dispatchers_on_commit(due_at.into());
+    if let Some(due_at) = new_instant(trigger, "due_at") {
+        wake::due_on_commit(due_at);
     }
     Ok(None)
 }
 
-/// Statement or row trigger: the workers of this database shall look when the transaction commits.
+/// Row trigger on `recur.live_dispatches`: what becomes available later is announced then.
 #[pg_trigger(sql = false)]
-fn wake_workers<'a>(
-    _trigger: &'a PgTrigger<'a>,
+fn available_later<'a>(
+    trigger: &'a PgTrigger<'a>,
 ) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError> {
-    wake::workers_on_commit();
+    if let Some(available_at) = new_instant(trigger, "available_at") {
+        wake::available_on_commit(available_at);
+    }
     Ok(None)
+}
+
+fn new_instant(trigger: &PgTrigger, column: &str) -> Option<pg_sys::TimestampTz> {
+    let row = trigger.new()?;
+    let value = row.get_by_name::<TimestampWithTimeZone>(column).ok()??;
+    Some(value.into())
 }
 
 /// `recur._is_dispatching()`.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 queries! {
     LOCK_DUE = "lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    LOCK_DUE_UNTENANTED = "lock_due_untenanted.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID);
     READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
     UNFINISHED = "unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
@@ -66,6 +67,8 @@ pub struct StoredDefinition {
     pub action_type: String,
     pub namespace: String,
     pub tenant: String,
+    /// Are all of its dispatches to be found after they are over?
+    pub keeps_history: bool,
 }
 
 fn locked_timer(row: &pgrx::spi::SpiTupleTable) -> SpiResult<LockedTimer> {
@@ -85,6 +88,16 @@ pub fn lock_due(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<Locked
         limit.into(),
     ];
     LOCK_DUE.with(|query| query.rows(&arguments, locked_timer))
+}
+
+/// Those of tenant `default` alone.
+pub fn lock_due_untenanted(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
+    let arguments = [
+        time::timestamptz(from).into(),
+        time::timestamptz(now).into(),
+        limit.into(),
+    ];
+    LOCK_DUE_UNTENANTED.with(|query| query.rows(&arguments, locked_timer))
 }
 
 /// The timers, and the tenant that was served last.
@@ -133,6 +146,7 @@ pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<HashMap<Uuid, StoredDef
                 action_type: required(row.get(18)?)?,
                 namespace: required(row.get(19)?)?,
                 tenant: required(row.get(20)?)?,
+                keeps_history: required(row.get(21)?)?,
             })
         })
     })?;

@@ -7,13 +7,14 @@ use super::store::{
 };
 use super::{announce, id};
 use crate::guc;
+use crate::pg::transaction::Failure;
 use crate::pg::{subtransaction, time};
 use crate::wake;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiResult;
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use uuid::Uuid;
 
 type Instant = DateTime<Utc>;
@@ -30,6 +31,8 @@ pub struct Scope {
 pub enum Order {
     /// What has been due longest.
     Oldest,
+    /// The same among those of tenant `default`, which have no place among the tenants that take turns.
+    Untenanted,
     /// A share for every tenant, beginning after this one.
     Fair { after_tenant: String },
     /// What will be due at this instant, ahead of its time.
@@ -44,8 +47,10 @@ pub struct Tick {
     /// The actions that have come to their end, and why.
     pub ended: Vec<(Uuid, EndReason)>,
     pub failed: usize,
-    /// There may be more that is due.
-    pub more: bool,
+    /// It took as many timers as it could: there may be more.
+    pub full: bool,
+    /// Some of its timers are due once more: only a part of what they missed was made up for.
+    pub still_due: bool,
     /// When the last of the locked timers was due.
     pub last_due_at: Option<Instant>,
     /// With `Order::Fair`: the tenant that was served last.
@@ -67,6 +72,7 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
     let mut last_tenant = None;
     let locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
+        Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
         Order::Staged { instant } => store::lock_due(*instant, *instant, batch_size)?,
         Order::Fair { after_tenant } => {
             let (locked, last) =
@@ -76,7 +82,7 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
         }
     };
     let mut tick = Tick {
-        more: locked.len() as i64 == batch_size,
+        full: locked.len() as i64 == batch_size,
         last_due_at: locked.last().map(|timer| timer.due_at),
         last_tenant,
         ..Tick::default()
@@ -84,7 +90,7 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
     if locked.is_empty() {
         return Ok(tick);
     }
-    let mut errors = Vec::new();
+    let mut errors: Vec<ActionError> = Vec::new();
     match subtransaction::attempt(|| write(scope, &locked)) {
         Ok(written) => tick.add(written?, &mut errors),
         // One of them is to blame. Alone, each shows whether it is the one.
@@ -93,7 +99,7 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
                 check_for_interrupts!();
                 match subtransaction::attempt(|| write(scope, std::slice::from_ref(timer))) {
                     Ok(written) => tick.add(written?, &mut errors),
-                    Err(failure) => errors.push((timer.action, failure.to_string())),
+                    Err(failure) => errors.push(ActionError::from_failure(timer.action, failure)),
                 }
             }
         }
@@ -112,15 +118,46 @@ struct Written {
     still_due: bool,
     lateness: Vec<i64>,
     /// Actions that can't be evaluated, and why.
-    errors: Vec<(Uuid, String)>,
+    errors: Vec<ActionError>,
+}
+
+/// Why an action could not be dispatched.
+struct ActionError {
+    action: Uuid,
+    sqlstate: String,
+    message: String,
+}
+
+impl ActionError {
+    fn from_failure(action: Uuid, failure: Failure) -> ActionError {
+        ActionError {
+            action,
+            message: failure.to_string(),
+            sqlstate: failure.sqlstate,
+        }
+    }
+
+    /// A definition that makes no sense is as good as a bad argument.
+    fn bad_definition(action: Uuid, message: String) -> ActionError {
+        ActionError {
+            action,
+            sqlstate: "22023".to_owned(),
+            message,
+        }
+    }
 }
 
 impl Tick {
-    fn add(&mut self, written: Written, errors: &mut Vec<(Uuid, String)>) {
+    /// There may be more that is due.
+    pub fn more(&self) -> bool {
+        self.full || self.still_due
+    }
+
+    fn add(&mut self, written: Written, errors: &mut Vec<ActionError>) {
         self.dispatched += written.dispatched;
         self.skipped += written.skipped;
         self.ended.extend(written.ended);
-        self.more |= written.still_due;
+        self.still_due |= written.still_due;
         self.lateness.extend(written.lateness);
         errors.extend(written.errors);
     }
@@ -133,7 +170,7 @@ fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
     let decisions = decide_all(scope, locked, &definitions, &mut written)?;
 
     let mut new = new_dispatches(&decisions, &definitions, now);
-    drop_finished(&mut new, locked)?;
+    drop_finished(&mut new, locked, &definitions)?;
     let cancelling = decisions.iter().filter(|(_, d)| d.cancels_previous);
     store::cancel_previous(cancelling.map(|(action, _)| *action).collect())?;
     let inserted = store::insert_dispatches(&new)?;
@@ -159,6 +196,15 @@ fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
         .filter_map(|dispatch| announced(dispatch, definitions.get(&dispatch.action)?))
         .collect();
     store::notify(announce::messages(&available))?;
+    // Of the others the first dispatcher tells when they are available: it may be another than this process.
+    if let Some(later) = new
+        .iter()
+        .map(|one| one.available_at)
+        .filter(|at| *at > clock)
+        .min()
+    {
+        wake::available_on_commit(time::to_micros(later));
+    }
     Ok(written)
 }
 
@@ -178,7 +224,9 @@ fn decide_all(
             Ok(one) => compiled.push((timer, stored.max_runs, one)),
             // A timer that is only looked at ahead of its time has time to be mended.
             Err(_) if matches!(scope.order, Order::Staged { .. }) => {}
-            Err(message) => written.errors.push((timer.action, message)),
+            Err(message) => written
+                .errors
+                .push(ActionError::bad_definition(timer.action, message)),
         }
     }
     if let Order::Staged { instant } = scope.order {
@@ -199,26 +247,30 @@ fn decide_all(
         .map(|(timer, _, _)| timer.action)
         .collect();
     let unfinished = store::unfinished(careful, scope.now)?;
-    Ok(compiled
-        .iter()
-        .map(|(timer, max_runs, one)| {
-            let due = Due {
-                recurrence: &one.recurrence,
-                next_run_at: timer.next_run_at,
-                run_count: timer.run_count,
-                max_runs: max_runs.map(i64::from),
-                policy: one.policy,
-                unfinished: unfinished.get(&timer.action).copied().unwrap_or_default(),
-            };
-            let mut decision = decide::decide(&due, scope.now);
-            if let (Order::Staged { .. }, Then::Wait { next, look_at }) =
-                (&scope.order, &mut decision.then)
-            {
-                *look_at = *next;
-            }
-            (timer.action, decision)
-        })
-        .collect())
+    let decisions = compiled.iter().map(|(timer, max_runs, one)| {
+        let due = Due {
+            recurrence: &one.recurrence,
+            next_run_at: timer.next_run_at,
+            run_count: timer.run_count,
+            max_runs: max_runs.map(i64::from),
+            policy: one.policy,
+            unfinished: unfinished.get(&timer.action).copied().unwrap_or_default(),
+        };
+        let mut decision = decide::decide(&due, scope.now);
+        if let (Order::Staged { .. }, Then::Wait { next, look_at }) =
+            (&scope.order, &mut decision.then)
+        {
+            *look_at = *next;
+        }
+        (timer.action, decision)
+    });
+    Ok(match scope.order {
+        // What is staged can still be paused: an action is not ended ahead of its last run.
+        Order::Staged { .. } => decisions
+            .filter(|(_, decision)| matches!(decision.then, Then::Wait { .. }))
+            .collect(),
+        _ => decisions.collect(),
+    })
 }
 
 fn new_dispatches(
@@ -249,29 +301,32 @@ fn new_dispatches(
     new
 }
 
-/// An occurrence that is not later than the last one may have been dispatched, and be over, already.
-fn drop_finished(new: &mut Vec<NewDispatch>, locked: &[LockedTimer]) -> SpiResult<()> {
+/// An occurrence that is not later than the last one may have been dispatched, and be over, already: after a clock was
+/// set back, or a timer by hand. Where history is not kept, it must have been.
+fn drop_finished(
+    new: &mut Vec<NewDispatch>,
+    locked: &[LockedTimer],
+    definitions: &HashMap<Uuid, StoredDefinition>,
+) -> SpiResult<()> {
     let last: HashMap<Uuid, Instant> = locked
         .iter()
-        .filter(|timer| {
-            timer
-                .last_run_at
-                .is_some_and(|last| last >= timer.next_run_at)
-        })
-        .filter_map(|timer| Some((timer.action, timer.last_run_at?)))
+        .filter_map(|timer| Some((timer.action, timer.last_run_at?, timer.next_run_at)))
+        .filter(|(_, last, next)| last >= next)
+        .map(|(action, last, _)| (action, last))
         .collect();
     if last.is_empty() {
         return Ok(());
     }
-    let suspects = new
-        .iter()
-        .filter(|one| {
-            last.get(&one.action)
-                .is_some_and(|last| *last >= one.occurrence)
-        })
-        .map(|one| one.id)
-        .collect();
-    let finished = store::already_finished(suspects)?;
+    let is_suspect = |one: &NewDispatch| {
+        last.get(&one.action)
+            .is_some_and(|at| *at >= one.occurrence)
+    };
+    new.retain(|one| {
+        let keeps = definitions.get(&one.action).is_none_or(|d| d.keeps_history);
+        keeps || !is_suspect(one)
+    });
+    let suspects = new.iter().filter(|one| is_suspect(one)).map(|one| one.id);
+    let finished = store::already_finished(suspects.collect())?;
     new.retain(|one| !finished.contains(&one.id));
     Ok(())
 }
@@ -359,35 +414,40 @@ fn announced(dispatch: &NewDispatch, definition: &StoredDefinition) -> Option<An
 }
 
 /// Keeps errors on their actions' rows, gives up on those that fail again and again, and tells people of them.
-fn record_errors(errors: Vec<(Uuid, String)>, now: Instant) -> SpiResult<()> {
+fn record_errors(errors: Vec<ActionError>, now: Instant) -> SpiResult<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    let recorded = store::record_errors(&errors, now, guc::pause_after_errors())?;
-    let messages: HashMap<Uuid, &String> = errors.iter().map(|(a, m)| (*a, m)).collect();
+    let messages: Vec<(Uuid, String)> = errors
+        .iter()
+        .map(|error| (error.action, error.message.clone()))
+        .collect();
+    let recorded = store::record_errors(&messages, now, guc::pause_after_errors())?;
+    let by_action: HashMap<Uuid, &ActionError> =
+        errors.iter().map(|error| (error.action, error)).collect();
     let mut events = NewEvents::default();
-    for (action, message) in &errors {
-        events.add(*action, "action.error", &json!({ "error": message }));
-    }
-    let mut told = HashSet::new();
     let mut problems = Vec::new();
     for one in recorded {
-        let message = messages
-            .get(&one.action)
-            .map_or("", |message| message.as_str());
+        let Some(ActionError {
+            sqlstate, message, ..
+        }) = by_action.get(&one.action)
+        else {
+            continue;
+        };
         pgrx::warning!(
-            "pg_recur dispatcher: action failed action={} errors_in_a_row={} paused={} error={message:?}",
+            "pg_recur dispatcher: action failed action={} sqlstate={sqlstate} errors_in_a_row={} paused={} message={message:?}",
             one.action,
             one.errors_in_a_row,
             one.paused
         );
+        let detail = json!({ "error": message, "sqlstate": sqlstate, "errors_in_a_row": one.errors_in_a_row });
+        events.add(one.action, "action.error", &detail);
         if one.paused {
             let detail = json!({ "reason": format!("{} errors in a row", one.errors_in_a_row) });
             events.add(one.action, "action.paused", &detail);
         }
-        let is_threshold = one.errors_in_a_row == guc::error_threshold();
-        if (one.paused || is_threshold) && told.insert(one.action) {
-            problems.push((one.action, message.to_owned()));
+        if one.paused || one.errors_in_a_row == guc::error_threshold() {
+            problems.push((one.action, message.clone()));
         }
     }
     store::record_events(events)?;

@@ -5,8 +5,9 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::panic::AssertUnwindSafe;
 
-/// Runs `body` in a subtransaction. An error of the data inside rolls it back and comes out as a value. What is not the
-/// data's fault (a cancelled query, a shutdown, a deadlock, a full disk) is raised again.
+/// Runs `body` in a subtransaction. An error of the data inside, or a panic, rolls it back and comes out as a value. What
+/// is not the data's fault (a cancelled query, a shutdown, a deadlock, a full disk) is raised again, after the
+/// subtransaction has been rolled back: left open, it would keep the session in an aborted transaction.
 pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     let (context, owner) = unsafe {
         let saved = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
@@ -14,27 +15,32 @@ pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
         pg_sys::MemoryContextSwitchTo(saved.0);
         saved
     };
-    let outcome = PgTryBuilder::new(AssertUnwindSafe(|| {
+    let restore = || unsafe {
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+    };
+    let roll_back = || unsafe {
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        restore();
+    };
+    PgTryBuilder::new(AssertUnwindSafe(|| {
         let result = body();
         unsafe { pg_sys::ReleaseCurrentSubTransaction() };
+        restore();
         Ok(result)
     }))
     .catch_others(|error| {
         let failure = Failure::from(&error);
-        if failure.is_about_data() {
-            Err(failure)
-        } else {
-            error.rethrow()
+        roll_back();
+        match failure.is_about_data() {
+            true => Err(failure),
+            false => error.rethrow(),
         }
     })
-    .execute();
-    unsafe {
-        pg_sys::MemoryContextSwitchTo(context);
-        if outcome.is_err() {
-            pg_sys::RollbackAndReleaseCurrentSubTransaction();
-            pg_sys::MemoryContextSwitchTo(context);
-        }
-        pg_sys::CurrentResourceOwner = owner;
-    }
-    outcome
+    .catch_rust_panic(|error| {
+        roll_back();
+        Err(Failure::from(&error))
+    })
+    .execute()
 }

@@ -40,7 +40,8 @@ pub fn run<R>(
     .execute();
     unsafe {
         if outcome.is_err() {
-            pg_sys::AbortCurrentTransaction();
+            // Of whatever was open: a subtransaction inside it, too.
+            pg_sys::AbortOutOfAnyTransaction();
         }
         // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit.
         pg_sys::pgstat_report_stat(true);

@@ -6,9 +6,9 @@ use crate::dispatch::decide::EndReason;
 use crate::dispatch::tick::{self, Order, Scope, Tick};
 use crate::dispatch::{announce, store};
 use crate::pg::{latch, time, transaction};
-use crate::shared::{self, Departure, WorkerState};
+use crate::shared::{self, Departure, Posted, WorkerState};
 use crate::{guc, stats};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
 use pgrx::spi::SpiResult;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub fn serve(post: &mut Post, number: u8) -> Departure {
             return Departure::Asked;
         }
         post.report(WorkerState::Working, Duration::ZERO);
-        let posted = shared::take_earliest(post.slot).map(instant);
+        let posted = shared::take_posted(post.slot);
         let (state, sleep) = match dispatcher.run_once(post, posted, time::now()) {
             Ok(Err(Departs(departure))) => return departure,
             Ok(Ok(sleep)) => {
@@ -73,9 +73,11 @@ struct Dispatcher {
     /// While a backlog is drained, oldest first: how far it has come.
     drained_until: Option<DateTime<Utc>>,
     looked_everywhere: Instant,
-    /// The batch before was full: tenants take turns.
-    turn_of_tenants: bool,
+    /// While a backlog is drained, all take turns: who has been due longest, the tenants, those without one.
+    turn: Turn,
     last_tenant: String,
+    /// How far those without a tenant have come.
+    untenanted_until: Option<DateTime<Utc>>,
     /// The instant whose herd has been looked for.
     herd_checked: Option<DateTime<Utc>>,
     staging: Option<DateTime<Utc>>,
@@ -84,6 +86,13 @@ struct Dispatcher {
     /// How long to wait for rows that are locked elsewhere.
     locked_wait: Duration,
     summary: Summary,
+}
+
+#[derive(Clone, Copy)]
+enum Turn {
+    Oldest,
+    Tenants,
+    Untenanted,
 }
 
 struct Summary {
@@ -122,8 +131,9 @@ impl Dispatcher {
             low_water: DateTime::UNIX_EPOCH,
             drained_until: None,
             looked_everywhere: Instant::now(),
-            turn_of_tenants: false,
+            turn: Turn::Oldest,
             last_tenant: String::new(),
+            untenanted_until: None,
             herd_checked: None,
             staging: None,
             announced_until: DateTime::UNIX_EPOCH,
@@ -136,10 +146,10 @@ impl Dispatcher {
     fn run_once(
         &mut self,
         post: &mut Post,
-        posted: Option<DateTime<Utc>>,
+        posted: Posted,
         now: DateTime<Utc>,
     ) -> Result<Result<Duration, Departs>, transaction::Failure> {
-        self.lower_water(posted);
+        self.take_note(posted);
         let scope = self.scope(now);
         let herd_instant = self.staging;
         let (announced_until, herd_checked, low_water) =
@@ -192,33 +202,39 @@ impl Dispatcher {
         Ok(Ok(self.plan(&scope, &tick, staged.as_ref(), &outlook)))
     }
 
-    /// Somebody has set a timer to an instant before those that are looked at.
-    fn lower_water(&mut self, posted: Option<DateTime<Utc>>) {
+    /// Somebody has set a timer to an instant before those that are looked at, or a dispatch to become available.
+    fn take_note(&mut self, posted: Posted) {
         if self.looked_everywhere.elapsed() > LOOK_EVERYWHERE_EVERY {
             self.looked_everywhere = Instant::now();
             self.low_water = DateTime::UNIX_EPOCH;
         }
-        if let Some(earliest) = posted {
-            self.low_water = self.low_water.min(earliest);
+        if let Some(due_at) = posted.due_at {
+            self.low_water = self.low_water.min(instant(due_at));
             self.drained_until = None;
+            self.untenanted_until = None;
             self.herd_checked = None;
+        }
+        if let Some(available_at) = posted.available_at {
+            let just_before = instant(available_at) - TimeDelta::microseconds(1);
+            self.announced_until = self.announced_until.min(just_before);
         }
     }
 
     fn scope(&self, now: DateTime<Utc>) -> Scope {
-        match self.turn_of_tenants {
-            true => Scope {
-                now,
-                from: self.low_water,
-                order: Order::Fair {
+        let (from, order) = match self.turn {
+            Turn::Oldest => (self.drained_until, Order::Oldest),
+            Turn::Tenants => (
+                None,
+                Order::Fair {
                     after_tenant: self.last_tenant.clone(),
                 },
-            },
-            false => Scope {
-                now,
-                from: self.drained_until.unwrap_or(self.low_water),
-                order: Order::Oldest,
-            },
+            ),
+            Turn::Untenanted => (self.untenanted_until, Order::Untenanted),
+        };
+        Scope {
+            now,
+            from: from.unwrap_or(self.low_water),
+            order,
         }
     }
 
@@ -230,15 +246,26 @@ impl Dispatcher {
         staged: Option<&Tick>,
         outlook: &Outlook,
     ) -> Duration {
-        if let Order::Fair { .. } = scope.order {
-            self.turn_of_tenants = false;
-            self.last_tenant = tick.last_tenant.clone().unwrap_or_default();
-            return Duration::ZERO;
-        }
-        if tick.more {
-            self.turn_of_tenants = true;
-            self.drained_until = tick.last_due_at.or(self.drained_until);
-            return Duration::ZERO;
+        match self.turn {
+            Turn::Tenants => {
+                self.turn = Turn::Untenanted;
+                self.last_tenant = tick.last_tenant.clone().unwrap_or_default();
+                return Duration::ZERO;
+            }
+            Turn::Untenanted => {
+                self.turn = Turn::Oldest;
+                self.untenanted_until = match tick.full {
+                    true => tick.last_due_at,
+                    false => Some(scope.now),
+                };
+                return Duration::ZERO;
+            }
+            Turn::Oldest if tick.more() => {
+                self.turn = Turn::Tenants;
+                self.drained_until = tick.last_due_at.or(self.drained_until);
+                return Duration::ZERO;
+            }
+            Turn::Oldest => self.untenanted_until = None,
         }
         if self.drained_until.take().is_some() {
             // Once more from the start, for what others held locked meanwhile.
@@ -315,7 +342,7 @@ impl Dispatcher {
             tick.skipped,
             tick.ended.len(),
             tick.failed,
-            tick.more
+            tick.more()
         );
         let summary = &mut self.summary;
         summary.batches += 1;

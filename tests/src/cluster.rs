@@ -10,8 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use tempfile::TempDir;
 
 const PORT: u16 = 5432;
@@ -47,6 +46,23 @@ impl Cluster {
     /// woken or slept until the exact instant.
     pub fn start() -> Cluster {
         Cluster::with("shared_preload_libraries = 'pg_recur'")
+    }
+
+    /// A server without workers, shared by the tests of a file that run at the same time: each has a database of its
+    /// own, and a clock of its own with `recur.tick`.
+    pub fn quiet() -> Arc<Cluster> {
+        static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
+        let mut shared = SHARED
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(cluster) = shared.upgrade() {
+            return cluster;
+        }
+        let cluster = Arc::new(Cluster::with(
+            "shared_preload_libraries = 'pg_recur'\nrecur.enabled = off\nmax_connections = 100",
+        ));
+        *shared = Arc::downgrade(&cluster);
+        cluster
     }
 
     /// A server with these lines in its configuration and nothing preloaded but what they say.

@@ -85,6 +85,22 @@ impl Session {
         self.value("SELECT pg_backend_pid()", &[])
     }
 
+    /// What `recur.tick` did at that instant: (dispatched, skipped, ended, failed).
+    #[track_caller]
+    pub fn tick(&mut self, at: &str) -> (i64, i64, i64, i64) {
+        let sql =
+            "SELECT dispatched, skipped, ended, failed FROM recur.tick($1::text::timestamptz)";
+        let row = &self.rows(sql, &[&at])[0];
+        (row.get(0), row.get(1), row.get(2), row.get(3))
+    }
+
+    /// The one text of each row.
+    #[track_caller]
+    pub fn texts(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Vec<String> {
+        let rows = self.rows(sql, parameters);
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
     /// The next notification, as JSON, within the deadline.
     #[track_caller]
     pub fn notification(&mut self) -> Value {

@@ -322,4 +322,3 @@ fn the_same_is_refused_as_on_creation_and_of_paused_actions_too() {
         "invalid max_runs \"4\": the action has had 4 runs already"
     );
 }
-

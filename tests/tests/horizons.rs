@@ -1,0 +1,269 @@
+//! Ahead of their time: horizons, and herds that are staged before their instant.
+
+use chrono::{DateTime, Utc};
+use pg_recur_tests::{Cluster, Session, eventually};
+use uuid::Uuid;
+
+fn create(session: &mut Session, schedule: &str, more: &str) -> Uuid {
+    session.value(
+        &format!("SELECT id FROM recur.create('a', $1, 'p', 't'{more})"),
+        &[&schedule],
+    )
+}
+
+fn tick_now(session: &mut Session) -> i64 {
+    session.value("SELECT dispatched FROM recur.tick()", &[])
+}
+
+/// Pending dispatches that lie ahead, and what the action's books say of them.
+fn ahead(session: &mut Session) -> (i64, i64) {
+    let row = &session.rows(
+        "SELECT (SELECT count(*) FROM recur.live_dispatches
+                  WHERE status = 'pending' AND scheduled_at > now() AND available_at = scheduled_at),
+                (SELECT run_count FROM recur.recurring_actions)",
+        &[],
+    )[0];
+    (row.get(0), row.get(1))
+}
+
+#[test]
+fn a_horizon_dispatches_ahead_and_is_not_claimed_before_its_time() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("horizon");
+    create(&mut session, "@hourly", ", horizon => '6 hours'");
+    assert_eq!(tick_now(&mut session), 6);
+    assert_eq!(ahead(&mut session), (6, 6));
+    assert_eq!(tick_now(&mut session), 0);
+    assert!(session.rows("SELECT FROM recur.claim(10)", &[]).is_empty());
+    // An hour later there is one more, and so on; the clock of the tick tells.
+    let later: String = session.value("SELECT (now() + interval '3 hours')::text", &[]);
+    assert_eq!(session.tick(&later).0, 3);
+    assert_eq!(ahead(&mut session), (9, 9));
+}
+
+#[test]
+fn a_count_limits_how_many_lie_ahead() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("horizon_count");
+    create(&mut session, "@hourly", ", horizon_count => 4");
+    assert_eq!(tick_now(&mut session), 4);
+    assert_eq!(tick_now(&mut session), 0);
+    let later: String = session.value("SELECT (now() + interval '1 hour')::text", &[]);
+    assert_eq!(session.tick(&later).0, 1);
+}
+
+#[test]
+fn a_tick_makes_fifty_ahead_at_the_most() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("horizon_most");
+    create(&mut session, "* * * * *", ", horizon => '2 hours'");
+    assert_eq!(tick_now(&mut session), 120, "in portions, until it is full");
+    let largest: i64 = session.value(
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM recur.live_dispatches GROUP BY xmin::text) AS portions",
+        &[],
+    );
+    assert_eq!(largest, 50);
+}
+
+#[test]
+fn edits_and_pauses_withdraw_what_lies_ahead() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("withdraw");
+    let action = create(&mut session, "@hourly", ", horizon => '6 hours'");
+    assert_eq!(tick_now(&mut session), 6);
+
+    session.execute(
+        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        &[&action],
+    );
+    assert_eq!(ahead(&mut session), (0, 0));
+    assert_eq!(tick_now(&mut session), 6);
+    let edited: i64 = session.value(
+        "SELECT count(*) FROM recur.live_dispatches WHERE payload = '{\"n\": 2}'",
+        &[],
+    );
+    assert_eq!(edited, 6);
+
+    session.execute("SELECT recur.pause($1)", &[&action]);
+    assert_eq!(ahead(&mut session), (0, 0));
+    assert_eq!(tick_now(&mut session), 0);
+    session.execute("SELECT recur.resume($1)", &[&action]);
+    assert_eq!(tick_now(&mut session), 6);
+
+    session.execute(
+        "SELECT recur.update($1, '{\"schedule\": \"0 */2 * * *\"}')",
+        &[&action],
+    );
+    assert_eq!(tick_now(&mut session), 3);
+    assert_eq!(ahead(&mut session), (3, 3));
+
+    session.execute("SELECT recur.update($1, '{\"horizon\": null}')", &[&action]);
+    assert_eq!(tick_now(&mut session), 0);
+    let next: bool = session.value(
+        "SELECT next_run_at > now() AND next_run_at <= now() + interval '2 hours' FROM recur.recurring_actions",
+        &[],
+    );
+    assert!(next, "from the next one on, as if nothing had been ahead");
+
+    session.execute(
+        "SELECT recur.update($1, '{\"horizon\": \"6 hours\"}')",
+        &[&action],
+    );
+    assert_eq!(tick_now(&mut session), 3);
+    session.execute("SELECT recur.delete($1)", &[&action]);
+    let live: i64 = session.value("SELECT count(*) FROM recur.live_dispatches", &[]);
+    assert_eq!(live, 0);
+}
+
+#[test]
+fn what_is_claimed_is_not_withdrawn() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("claimed");
+    let action = create(&mut session, "@hourly", ", horizon => '3 hours'");
+    // The first of them is due, by a clock that is an hour ahead of ours.
+    session.batch("UPDATE recur.timers SET next_run_at = date_trunc('hour', now())");
+    assert_eq!(tick_now(&mut session), 4);
+    let claimed = session.rows("SELECT FROM recur.claim(10)", &[]);
+    assert_eq!(claimed.len(), 1);
+    session.execute("SELECT recur.pause($1)", &[&action]);
+    let row = &session.rows(
+        "SELECT count(*), min(status), (SELECT run_count FROM recur.recurring_actions) FROM recur.live_dispatches",
+        &[],
+    )[0];
+    let left: (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
+    assert_eq!(left, (1, "running".to_owned(), 1));
+}
+
+#[test]
+fn what_ended_ahead_is_revived_by_an_edit() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("revived");
+    let action = create(
+        &mut session,
+        "@hourly",
+        ", horizon => '6 hours', max_runs => 3",
+    );
+    let ended: i64 = session.value("SELECT ended FROM recur.tick()", &[]);
+    assert_eq!((ended, ahead(&mut session)), (1, (3, 3)));
+    session.execute(
+        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        &[&action],
+    );
+    let row = &session.rows(
+        "SELECT enabled, ended_reason, run_count FROM recur.recurring_actions",
+        &[],
+    )[0];
+    let state: (bool, Option<String>, i64) = (row.get(0), row.get(1), row.get(2));
+    assert_eq!(state, (true, None, 0));
+    assert_eq!(tick_now(&mut session), 3);
+    assert_eq!(ahead(&mut session), (3, 3));
+}
+
+#[test]
+fn what_lies_ahead_is_announced_at_its_time() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur");
+    create(&mut session, "* * * * * *", ", horizon => '10 seconds'");
+    for _ in 0..3 {
+        let heard = listener.notification();
+        let id: Uuid = heard["id"].as_str().unwrap().parse().unwrap();
+        let row = &session.rows(
+            "SELECT clock_timestamp() >= scheduled_at, created_at < scheduled_at - interval '1 second' FROM recur.live_dispatches WHERE id = $1",
+            &[&id],
+        )[0];
+        assert!(row.get::<_, bool>(0), "announced before its time");
+        let created_ahead: bool = row.get(1);
+        if created_ahead {
+            return;
+        }
+    }
+    panic!("the first ones may be late on a slow machine; not all of them");
+}
+
+const HERD: i64 = 1_100;
+
+/// A herd that is due at one instant, some seconds from now; returns the instant.
+fn gather(session: &mut Session) -> DateTime<Utc> {
+    session.batch(&format!(
+        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', enabled => false)) FROM generate_series(1, {HERD}) AS n"
+    ));
+    let instant: DateTime<Utc> = session.value(
+        "SELECT date_trunc('second', clock_timestamp()) + interval '12 seconds'",
+        &[],
+    );
+    let schedule = instant.format("%-S %-M %-H * * *").to_string();
+    session.batch("BEGIN");
+    session.execute(
+        "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day'",
+        &[&schedule],
+    );
+    session.execute(
+        "UPDATE recur.timers SET enabled = true, next_run_at = $1",
+        &[&instant],
+    );
+    session.batch("COMMIT");
+    instant
+}
+
+#[test]
+fn a_herd_is_staged_and_announced_at_its_instant() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 30");
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur");
+    let instant = gather(&mut session);
+    let staged = "SELECT count(*) FROM recur.live_dispatches
+                   WHERE status = 'pending' AND scheduled_at = $1 AND available_at = $1 AND created_at < $1";
+    eventually("all are staged", || {
+        session.value::<i64>(staged, &[&instant]) == HERD
+    });
+    // It is still the window: what is staged can neither be claimed nor kept from changing.
+    let row = &session.rows(
+        "SELECT id FROM recur.definitions WHERE name IN ('a1', 'a2') ORDER BY name",
+        &[],
+    );
+    let (paused, edited): (Uuid, Uuid) = (row[0].get(0), row[1].get(0));
+    session.execute("SELECT recur.pause($1)", &[&paused]);
+    session.execute(
+        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        &[&edited],
+    );
+    let too_early = session.rows("SELECT FROM recur.claim(10)", &[]).len();
+    let is_before: bool = session.value("SELECT clock_timestamp() < $1", &[&instant]);
+    assert!(
+        is_before,
+        "the machine was too slow for this test to say anything"
+    );
+    assert_eq!(too_early, 0);
+    assert!(listener.waiting_notifications().is_empty());
+
+    let heard = listener.notification();
+    let now: DateTime<Utc> = session.value("SELECT clock_timestamp()", &[]);
+    assert!(now >= instant, "announced before its time");
+    // All of them in one message, or all but the edited one, which may have come by itself.
+    let mut counted = heard["count"].as_i64().unwrap_or(1);
+    while counted < HERD - 1 {
+        counted += listener.notification()["count"].as_i64().unwrap_or(1);
+    }
+    let messages = 1 + listener.waiting_notifications().len();
+    assert!(messages <= 3, "{messages} messages");
+    let claimed: i64 = session.value("SELECT count(*) FROM recur.claim(5000)", &[]);
+    assert_eq!(claimed, HERD - 1);
+    let of_edited: String = session.value(
+        "SELECT payload::text FROM recur.live_dispatches WHERE action_id = $1",
+        &[&edited],
+    );
+    assert_eq!(of_edited, "{\"n\": 2}");
+    let books: i64 = session.value(
+        "SELECT count(*) FROM recur.recurring_actions WHERE run_count = 1 AND last_run_at = $1 AND next_run_at = $1 + interval '1 day'",
+        &[&instant],
+    );
+    assert_eq!(books, HERD - 1);
+    let runs: i64 = session.value(
+        "SELECT run_count FROM recur.recurring_actions WHERE id = $1",
+        &[&paused],
+    );
+    assert_eq!(runs, 0);
+}
