@@ -125,31 +125,6 @@ extension_sql_file!(
     requires = ["context"]
 );
 extension_sql_file!(
-    "../sql/51_reporting.sql",
-    name = "reporting",
-    requires = ["consuming"]
-);
-extension_sql_file!(
-    "../sql/52_batches.sql",
-    name = "batches",
-    requires = ["reporting"]
-);
-extension_sql_file!(
-    "../sql/53_recovery.sql",
-    name = "recovery",
-    requires = ["batches"]
-);
-extension_sql_file!(
-    "../sql/54_context.sql",
-    name = "context",
-    requires = ["recovery"]
-);
-extension_sql_file!(
-    "../sql/55_history.sql",
-    name = "history",
-    requires = ["context"]
-);
-extension_sql_file!(
     "../sql/80_access.sql",
     name = "access",
     requires = ["history"]
