@@ -61,9 +61,9 @@ DECLARE
                         'recur.is_valid_schedule,recur.preview(text\,text\,timestamptz\,int\,timestamptz\,timestamptz\,int\,text\,text),recur.next_occurrence,recur.describe(text\,text),recur.tzdata_version,'
                         'recur._canonical_schedule,recur._canonical_timezone}';
     authoring text[] := '{recur.create,recur.update,recur.pause,recur.resume,recur.delete,recur.pause_all,recur.resume_all,recur.restore_context}';
-    consuming text[] := '{recur.claim,recur.complete(uuid\,int\,jsonb\,jsonb),recur.complete(uuid[]\,int[]\,jsonb[]),recur.fail(uuid\,int\,text\,boolean),recur.fail(uuid[]\,int[]\,text[]\,boolean),'
+    consuming text[] := '{recur.claim,recur.complete,recur.complete_many,recur.fail,recur.fail_many,'
                         'recur.extend,recur.release,recur.cancel,recur.retry,'
-                        'recur._group_is_free,recur._standing,recur._refuse_report,recur._finish,recur._retry_delay,recur._try_again,recur._check_lengths,recur._accept,recur._answer,recur._announce,recur._history_partition}';
+                        'recur._group_is_free,recur._standing,recur._refuse_report,recur._finish,recur._retry_delay,recur._try_again,recur._check_lengths,recur._accept,recur._answer,recur._announce,recur._history_partition,recur._is_dispatching,recur._tell_contact}';
     operating text[] := '{recur.tick,recur._admin,recur.recover,recur.purge,recur._retention,recur._expire_leases,recur._record_recoveries}';
     functions text[];
 BEGIN

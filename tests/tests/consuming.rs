@@ -194,7 +194,7 @@ fn groups_hold_under_concurrency() {
                 session.batch("SET default_transaction_isolation = 'repeatable read'");
             }
             thread::spawn(move || {
-                loop {
+                eventually("all are done", || {
                     match session
                         .0
                         .query("SELECT id, attempt FROM recur.claim(3)", &[])
@@ -213,10 +213,8 @@ fn groups_hold_under_concurrency() {
                     }
                     let left: i64 =
                         session.value("SELECT count(*) FROM recur.live_dispatches", &[]);
-                    if left == 0 {
-                        return;
-                    }
-                }
+                    left == 0
+                });
             })
         })
         .collect();
@@ -332,7 +330,7 @@ fn every_claim_reads_the_index_in_order() {
 #[test]
 fn claims_go_on_while_leases_expire() {
     const EXPIRED: i32 = 10_000;
-    let cluster = Cluster::start();
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'");
     let mut session = cluster.database("app");
     queue_many(&mut session, EXPIRED);
     session.batch("SELECT count(*) FROM recur.claim(10000)");
