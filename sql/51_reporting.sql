@@ -175,7 +175,7 @@ BEGIN
     RETURN done.dispatch;
 END
 $$;
-COMMENT ON FUNCTION recur.complete(uuid, int, jsonb, jsonb) IS
+COMMENT ON FUNCTION recur.complete IS
     'Reports that a claimed dispatch has been done; a context is left for the next run, if no other has left one since the claim';
 
 -- base * factor ^ (attempts used - 1), not above cap, and up to a tenth less or more: those that failed together do not
@@ -238,7 +238,7 @@ BEGIN
     RETURN dispatch;
 END
 $$;
-COMMENT ON FUNCTION recur.fail(uuid, int, text, boolean) IS
+COMMENT ON FUNCTION recur.fail IS
     'Reports that an attempt has failed; the dispatch is tried again later while it has attempts left, unless retry is false';
 
 CREATE FUNCTION recur.extend(id uuid, attempt int, lease interval DEFAULT NULL) RETURNS recur.dispatches

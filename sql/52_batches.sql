@@ -1,5 +1,5 @@
 -- Reporting on many at once: a few statements, however many they are. What can't be accepted is said, report by
--- report, and stops no other.
+-- report, and stops no other. Names of their own: drivers that leave types to the server could not call them otherwise.
 
 CREATE FUNCTION recur._check_lengths(argument text, length int, expected int) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
@@ -52,7 +52,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION recur._answer IS 'Internal: what a batch of reports is answered';
 
-CREATE FUNCTION recur.complete(ids uuid[], attempts int[], results jsonb[] DEFAULT NULL)
+CREATE FUNCTION recur.complete_many(ids uuid[], attempts int[], results jsonb[] DEFAULT NULL)
     RETURNS TABLE (id uuid, accepted boolean, status text, problem text)
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -62,26 +62,26 @@ DECLARE
     numbers  int[];
     given    jsonb[];
 BEGIN
-    PERFORM recur._check_lengths('attempts', cardinality(complete.attempts), cardinality(complete.ids));
-    IF complete.results IS NOT NULL THEN
-        PERFORM recur._check_lengths('results', cardinality(complete.results), cardinality(complete.ids));
+    PERFORM recur._check_lengths('attempts', cardinality(complete_many.attempts), cardinality(complete_many.ids));
+    IF complete_many.results IS NOT NULL THEN
+        PERFORM recur._check_lengths('results', cardinality(complete_many.results), cardinality(complete_many.ids));
     END IF;
     SELECT array_agg(a.id), array_agg(a.number), array_agg(r.result)
       INTO chosen, numbers, given
-      FROM recur._accept(complete.ids, complete.attempts) AS a
-      LEFT JOIN unnest(complete.results) WITH ORDINALITY AS r (result, number) ON r.number = a.number;
+      FROM recur._accept(complete_many.ids, complete_many.attempts) AS a
+      LEFT JOIN unnest(complete_many.results) WITH ORDINALITY AS r (result, number) ON r.number = a.number;
     IF chosen IS NOT NULL THEN
         PERFORM FROM recur._finish(chosen, 'completed', given);
     END IF;
     RETURN QUERY
-    SELECT a.* FROM recur._answer(complete.ids, complete.attempts, numbers,
+    SELECT a.* FROM recur._answer(complete_many.ids, complete_many.attempts, numbers,
                                   array_fill('completed'::text, ARRAY[coalesce(cardinality(numbers), 0)])) AS a;
 END
 $$;
-COMMENT ON FUNCTION recur.complete(uuid[], int[], jsonb[]) IS
+COMMENT ON FUNCTION recur.complete_many IS
     'Reports that claimed dispatches have been done; returns for each whether the report was accepted, and if not, why';
 
-CREATE FUNCTION recur.fail(ids uuid[], attempts int[], reasons text[], retry boolean DEFAULT true)
+CREATE FUNCTION recur.fail_many(ids uuid[], attempts int[], reasons text[], retry boolean DEFAULT true)
     RETURNS TABLE (id uuid, accepted boolean, status text, problem text)
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -91,15 +91,15 @@ DECLARE
     numbers  int[]  := '{}';
     statuses text[] := '{}';
 BEGIN
-    PERFORM recur._check_lengths('attempts', cardinality(fail.attempts), cardinality(fail.ids));
-    PERFORM recur._check_lengths('reasons', cardinality(fail.reasons), cardinality(fail.ids));
+    PERFORM recur._check_lengths('attempts', cardinality(fail_many.attempts), cardinality(fail_many.ids));
+    PERFORM recur._check_lengths('reasons', cardinality(fail_many.reasons), cardinality(fail_many.ids));
     FOR outcome IN
         SELECT o.status, array_agg(o.id) AS ids, array_agg(o.number) AS numbers, array_agg(o.reason) AS reasons
           FROM (SELECT a.id, a.number, coalesce(r.reason, 'no reason given') AS reason,
                        CASE WHEN a.cancel_requested THEN 'cancelled'
-                            WHEN fail.retry AND a.again THEN 'pending' ELSE 'failed' END AS status
-                  FROM recur._accept(fail.ids, fail.attempts) AS a
-                  JOIN unnest(fail.reasons) WITH ORDINALITY AS r (reason, number) ON r.number = a.number) AS o
+                            WHEN fail_many.retry AND a.again THEN 'pending' ELSE 'failed' END AS status
+                  FROM recur._accept(fail_many.ids, fail_many.attempts) AS a
+                  JOIN unnest(fail_many.reasons) WITH ORDINALITY AS r (reason, number) ON r.number = a.number) AS o
          GROUP BY o.status
     LOOP
         IF outcome.status = 'pending' THEN
@@ -110,8 +110,8 @@ BEGIN
         numbers := numbers || outcome.numbers;
         statuses := statuses || array_fill(outcome.status, ARRAY[cardinality(outcome.ids)]);
     END LOOP;
-    RETURN QUERY SELECT a.* FROM recur._answer(fail.ids, fail.attempts, numbers, statuses) AS a;
+    RETURN QUERY SELECT a.* FROM recur._answer(fail_many.ids, fail_many.attempts, numbers, statuses) AS a;
 END
 $$;
-COMMENT ON FUNCTION recur.fail(uuid[], int[], text[], boolean) IS
+COMMENT ON FUNCTION recur.fail_many IS
     'Reports that attempts have failed; returns for each what the dispatch is now, or why the report was not accepted';

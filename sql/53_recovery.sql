@@ -7,8 +7,8 @@ CREATE FUNCTION recur._announce(ids uuid[], each_max int DEFAULT NULL) RETURNS v
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF cardinality(_announce.ids) <= coalesce(_announce.each_max, current_setting('recur.notify_each_max')::int) THEN
-        PERFORM pg_notify(coalesce(l.notify_channel, current_setting('recur.notify_channel')),
+    IF cardinality(_announce.ids) <= coalesce(_announce.each_max, current_setting('recur.notify_each_max', true)::int, 100) THEN
+        PERFORM pg_notify(coalesce(l.notify_channel, current_setting('recur.notify_channel', true), 'recur'),
                           json_build_object('id', l.id, 'action_id', l.action_id,
                               'scheduled_at', to_char(l.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
                                               || coalesce('.' || nullif(to_char(l.scheduled_at, 'US'), '000000'), '') || 'Z',
@@ -18,7 +18,7 @@ BEGIN
           WHERE l.id = ANY (_announce.ids);
     ELSE
         PERFORM pg_notify(o.channel, json_build_object('provider', o.provider, 'count', o.number)::text)
-           FROM (SELECT coalesce(l.notify_channel, current_setting('recur.notify_channel')) AS channel, l.provider,
+           FROM (SELECT coalesce(l.notify_channel, current_setting('recur.notify_channel', true), 'recur') AS channel, l.provider,
                         count(*) AS number
                    FROM recur.live_dispatches AS l
                   WHERE l.id = ANY (_announce.ids)

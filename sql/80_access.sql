@@ -59,8 +59,9 @@ AS $$
          WHERE _functions_of.level IN ('author', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
-            'claim', '_group_is_free', 'complete', 'fail', 'extend', 'release', 'cancel', 'retry',
-            '_standing', '_refuse_report', '_accept', '_answer', '_finish', '_try_again', '_announce', '_tell_contact'])
+            'claim', '_group_is_free', 'complete', 'complete_many', 'fail', 'fail_many', 'extend', 'release', 'cancel', 'retry',
+            '_standing', '_refuse_report', '_check_lengths', '_accept', '_answer', '_finish', '_try_again', '_announce',
+            '_tell_contact', '_is_dispatching'])
          WHERE _functions_of.level IN ('consumer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
