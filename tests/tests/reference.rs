@@ -109,6 +109,31 @@ fn the_reference_says_what_the_catalog_says() {
     );
 }
 
+/// The map leads somewhere: every file and folder that it names is there.
+#[test]
+fn the_map_names_what_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let map = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let mut checked = 0;
+    for name in map.split('`').skip(1).step_by(2) {
+        let names_a_file = [".sql", ".rs", ".md", ".sh"]
+            .iter()
+            .any(|ending| name.ends_with(ending));
+        let plain = name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+        if !plain || !(names_a_file && name.contains('/') || name.ends_with('/')) {
+            continue;
+        }
+        let found = ["", "src", "sql", "tests"]
+            .iter()
+            .any(|folder| root.join(folder).join(name).exists());
+        assert!(found, "ARCHITECTURE.md names {name}, which is not there");
+        checked += 1;
+    }
+    assert!(checked > 5);
+}
+
 fn document() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sql-reference.md")
 }
