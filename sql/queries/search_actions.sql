@@ -1,6 +1,6 @@
--- The same as list_actions.sql, for a search. How rare a word is the planner does not know: left to itself, it might read
--- every action in order, in the hope of a page full of early finds. So the words are looked up first.
--- $7 words to search for; the others as there
+-- The same as list_actions.sql, for words that few actions have. How many that are the planner does not know: left to
+-- itself, it might read every action in order, in the hope of a page full of early finds. So the words are looked up first.
+-- The parameters are the same.
 WITH d AS MATERIALIZED (
     SELECT f.id, f.namespace, f.tenant, f.name, f.labels, f.subject, f.owner
       FROM recur.definitions AS f

@@ -9,6 +9,10 @@ use pgrx::prelude::*;
 
 const LIST: &str = include_str!("../../sql/queries/list_actions.sql");
 const SEARCH: &str = include_str!("../../sql/queries/search_actions.sql");
+const COUNT: &str = include_str!("../../sql/queries/count_found.sql");
+
+/// So many are sorted in a few milliseconds; where there are more, a page is soon filled by reading in order.
+const FEW: i64 = 10_000;
 
 /// `recur._matching(…)`: the ids of the actions that match, of those that the caller sees. Planned for each call: every
 /// combination of filters has its own best index.
@@ -45,9 +49,15 @@ fn matching(
         after_id.into(),
         owners.into(),
     ];
-    let query = if search.is_some() { SEARCH } else { LIST };
     let found = role::as_owner(|| {
         Spi::connect(|client| {
+            let mut query = LIST;
+            if search.is_some() {
+                let count = client.select(COUNT, None, &[search.into(), (FEW + 1).into()])?;
+                if count.first().get_one::<i64>()?.unwrap_or(0) <= FEW {
+                    query = SEARCH;
+                }
+            }
             client
                 .select(query, None, &arguments)?
                 .map(|row| row.get::<Uuid>(1))

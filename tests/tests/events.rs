@@ -1,6 +1,6 @@
 //! The audit: what is recorded of an action's life, who is told, and that nobody can change it.
 
-use pg_recur_tests::{Cluster, Session};
+use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -201,5 +201,46 @@ fn events_stay_as_they_are() {
     assert_eq!(
         session.value::<i64>("SELECT count(*) FROM recur.events", &[]),
         1
+    );
+}
+
+/// What happens by itself is recorded of a muted action as of any other, but nobody is woken for it.
+#[test]
+fn mute_silences_what_happens_by_itself() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur_events");
+    let [muted, loud] = [true, false].map(|mute| -> Uuid {
+        session.value(
+            "SELECT id FROM recur.create('muted ' || $1::boolean, '* * * * * *', 'p', 'a', max_runs => 1, mute => $1)",
+            &[&mute],
+        )
+    });
+    let ended = |session: &mut Session, action: Uuid| -> bool {
+        session.value(
+            "SELECT count(*) = 1 FROM recur.events WHERE action_id = $1 AND kind = 'action.exhausted'",
+            &[&action],
+        )
+    };
+    eventually("both have ended", || {
+        ended(&mut session, muted) && ended(&mut session, loud)
+    });
+    let heard: Vec<(String, String)> = listener
+        .waiting_notifications()
+        .iter()
+        .map(|event| {
+            let text = |key: &str| event[key].as_str().unwrap().to_owned();
+            (text("action_id"), text("kind"))
+        })
+        .collect();
+    assert!(heard.contains(&(muted.to_string(), "action.created".to_owned())));
+    assert!(
+        heard.contains(&(loud.to_string(), "action.exhausted".to_owned())),
+        "{heard:?}"
+    );
+    assert!(
+        !heard.contains(&(muted.to_string(), "action.exhausted".to_owned())),
+        "{heard:?}"
     );
 }
