@@ -39,7 +39,10 @@ AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock('recur.history_turns'::regclass::oid::int, 0);
     UPDATE recur.history_turns AS h SET opened_at = NEW.opened_at WHERE h.partition = NEW.partition;
-    RETURN CASE WHEN FOUND THEN NULL ELSE NEW END;
+    IF FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN NEW;
 END
 $$;
 COMMENT ON FUNCTION recur._turn_written IS 'Internal: a turn that is written again replaces the one before';
