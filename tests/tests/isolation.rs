@@ -1,5 +1,6 @@
 //! Everything at the same time, in every order: nobody waits in a circle, and the books stay right.
 
+use pg_recur_tests::dice::Dice;
 use pg_recur_tests::{Cluster, Session};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,18 +142,6 @@ fn every_pair_in_both_orders() {
     assert_eq!(deadlocks, 0);
 }
 
-/// A small generator of our own: the same seed gives the same mix on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides as u64) as usize
-    }
-}
-
 #[test]
 fn everybody_at_once() {
     let cluster = Cluster::with(
@@ -177,7 +166,7 @@ fn everybody_at_once() {
             .map(|seed| {
                 let mut session = cluster.session("app");
                 scope.spawn(move || {
-                    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                    let mut dice = Dice::new(seed);
                     let mut refused = Vec::new();
                     for _ in 0..150 {
                         if let Err(error) = act(&mut session, &mut dice) {
@@ -221,7 +210,7 @@ fn act(session: &mut Session, dice: &mut Dice) -> Result<(), postgres::Error> {
         4 => "SELECT recur.tick()".to_owned(),
         5 => "SELECT recur.complete(id, attempt) FROM recur.claim(10)".to_owned(),
         6 => "WITH c AS MATERIALIZED (SELECT array_agg(id) AS ids, array_agg(attempt) AS attempts FROM recur.claim(10))
-              SELECT recur.complete(ids, attempts) FROM c WHERE ids IS NOT NULL".to_owned(),
+              SELECT recur.complete_many(ids, attempts) FROM c WHERE ids IS NOT NULL".to_owned(),
         7 => "SELECT recur.fail(id, attempt, 'no luck', false) FROM recur.claim(3)".to_owned(),
         8 => format!("SELECT recur.trigger({any})"),
         9 => format!("SELECT count(*) FROM recur.backfill({any}, now() - interval '10 seconds', now(), 5)"),
