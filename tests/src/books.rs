@@ -125,7 +125,8 @@ impl Action {
         let strangers: Vec<_> = fired.difference(&expected).collect();
         assert!(
             strangers.is_empty(),
-            "{self:?}: {strangers:?} are no occurrences"
+            "{self:?}: {strangers:?} are no occurrences of {}",
+            self.id
         );
         if self.misfire == "all" {
             assert_eq!(missed, 0, "{self:?} skips none");
