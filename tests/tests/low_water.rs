@@ -102,9 +102,9 @@ fn an_earlier_instant_is_seen_at_once() {
     });
 
     // (PostgreSQL prepares no transaction that notifies, as recur.create does.)
+    session.batch("SELECT recur.create('prepared', '@yearly', 'p', 't')");
     session.batch(
-        "SELECT recur.create('prepared', '@yearly', 'p', 't');
-         BEGIN;
+        "BEGIN;
          UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d WHERE d.id = t.action_id AND d.name = 'prepared';
          PREPARE TRANSACTION 'later'",
     );
