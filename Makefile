@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PG_CONFIG
 
-.PHONY: help setup build demo psql stop clean test test-engine bench install
+.PHONY: help setup build demo psql stop clean test test-crash test-engine bench install
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -30,6 +30,9 @@ clean: ## stop and remove everything that make has made here, but for cargo's ta
 
 test: setup ## everything: formatting, clippy, engine, in-server and external tests
 	@scripts/test.sh
+
+test-crash: build ## the long form: fifty rounds of crashes, a backlog of a million
+	@scripts/test-crash.sh
 
 test-engine: ## the inner loop: the recurrence engine alone, no server
 	@cargo test -p recurrence

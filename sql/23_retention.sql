@@ -30,6 +30,25 @@ COMMENT ON COLUMN recur.history_turns.partition IS 'The number that the partitio
 COMMENT ON COLUMN recur.history_turns.opened_at IS 'When its turn began: everything in it is younger';
 SELECT pg_catalog.pg_extension_config_dump('recur.history_turns', '');
 
+-- A restore brings the turns of the old database, while a maintenance worker may have begun the first one of the new: the
+-- restored ones count, since the restored history lies in their partitions.
+CREATE FUNCTION recur._turn_written() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock('recur.history_turns'::regclass::oid::int, 0);
+    UPDATE recur.history_turns AS h SET opened_at = NEW.opened_at WHERE h.partition = NEW.partition;
+    IF FOUND THEN
+        RETURN NULL;
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._turn_written IS 'Internal: a turn that is written again replaces the one before';
+CREATE TRIGGER replace BEFORE INSERT ON recur.history_turns
+    FOR EACH ROW EXECUTE FUNCTION recur._turn_written();
+
 CREATE FUNCTION recur._history_partition() RETURNS smallint
     LANGUAGE sql STABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -69,8 +88,7 @@ BEGIN
         RETURN false;
     END IF;
     EXECUTE format('TRUNCATE recur.finished_dispatches_%1$s, recur.events_%1$s', following);
-    INSERT INTO recur.history_turns (partition, opened_at) VALUES (following, _turn_history.at)
-        ON CONFLICT (partition) DO UPDATE SET opened_at = excluded.opened_at;
+    INSERT INTO recur.history_turns (partition, opened_at) VALUES (following, _turn_history.at);
     RETURN true;
 END
 $$;

@@ -313,7 +313,8 @@ BEGIN
         rescheduled := true;
     END IF;
     IF changes -> 'enabled' = 'false' THEN
-        timer.missed_from := timer.next_run_at;
+        -- Another session may have paused it while this one waited.
+        timer.missed_from := CASE WHEN timer.enabled THEN timer.next_run_at ELSE timer.missed_from END;
         timer.enabled := false;
         timer.paused_reason := NEW.paused_reason;
     ELSIF changes -> 'enabled' = 'true' THEN

@@ -244,15 +244,23 @@ CREATE FUNCTION recur.pause_all(
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    action uuid;
 BEGIN
-    RETURN QUERY
-    UPDATE recur.recurring_actions AS a
-       SET enabled = false, paused_reason = pause_all.reason
-     WHERE a.enabled
-       AND (pause_all.namespace IS NULL OR a.namespace = pause_all.namespace)
-       AND (pause_all.tenant IS NULL OR a.tenant = pause_all.tenant)
-       AND (pause_all.labels IS NULL OR a.labels @> pause_all.labels)
-    RETURNING a.*;
+    -- One by one, in the order of their ids: two that pause or resume the same actions must not wait for each other.
+    FOR action IN
+        SELECT a.id FROM recur.recurring_actions AS a
+         WHERE a.enabled
+           AND (pause_all.namespace IS NULL OR a.namespace = pause_all.namespace)
+           AND (pause_all.tenant IS NULL OR a.tenant = pause_all.tenant)
+           AND (pause_all.labels IS NULL OR a.labels @> pause_all.labels)
+         ORDER BY a.id
+    LOOP
+        RETURN QUERY
+        UPDATE recur.recurring_actions AS a SET enabled = false, paused_reason = pause_all.reason
+         WHERE a.id = action AND a.enabled
+        RETURNING a.*;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION recur.pause_all IS 'Pauses every running action that the filters name, all of them without one, and returns them';
@@ -265,18 +273,25 @@ CREATE FUNCTION recur.resume_all(
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    action uuid;
 BEGIN
-    -- Those that have ended, or would have nothing left to do, stay as they are.
-    RETURN QUERY
-    UPDATE recur.recurring_actions AS a
-       SET enabled = true
-     WHERE NOT a.enabled AND a.ended_reason IS NULL
-       AND (resume_all.namespace IS NULL OR a.namespace = resume_all.namespace)
-       AND (resume_all.tenant IS NULL OR a.tenant = resume_all.tenant)
-       AND (resume_all.labels IS NULL OR a.labels @> resume_all.labels)
-       AND (a.max_runs IS NULL OR a.run_count < a.max_runs)
-       AND recur.next_occurrence(a.schedule, a.timezone, clock_timestamp(), a.starts_at, a.ends_at, NULL, a.on_dst_gap, a.on_dst_fold) IS NOT NULL
-    RETURNING a.*;
+    -- Those that have ended, or would have nothing left to do, stay as they are. In the order of their ids, as above.
+    FOR action IN
+        SELECT a.id FROM recur.recurring_actions AS a
+         WHERE NOT a.enabled AND a.ended_reason IS NULL
+           AND (resume_all.namespace IS NULL OR a.namespace = resume_all.namespace)
+           AND (resume_all.tenant IS NULL OR a.tenant = resume_all.tenant)
+           AND (resume_all.labels IS NULL OR a.labels @> resume_all.labels)
+           AND (a.max_runs IS NULL OR a.run_count < a.max_runs)
+           AND recur.next_occurrence(a.schedule, a.timezone, clock_timestamp(), a.starts_at, a.ends_at, NULL, a.on_dst_gap, a.on_dst_fold) IS NOT NULL
+         ORDER BY a.id
+    LOOP
+        RETURN QUERY
+        UPDATE recur.recurring_actions AS a SET enabled = true
+         WHERE a.id = action AND NOT a.enabled
+        RETURNING a.*;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION recur.resume_all IS 'Resumes every paused action that the filters name and that has an occurrence left, and returns them';

@@ -304,6 +304,16 @@ BEGIN
     IF lease IS NOT NULL THEN
         PERFORM recur._check_interval('lease', lease, false);
     END IF;
+    IF notify_channel = '' OR octet_length(notify_channel) > 63 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid notify_channel "%s": must have 1 to 63 bytes', notify_channel),
+            HINT = 'Leave it out to use recur.notify_channel.';
+    END IF;
+    IF NOT isfinite(run_at) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid run_at "%s": must be a finite point in time', run_at),
+            HINT = 'Leave it out for now.';
+    END IF;
     IF NOT recur._belongs_to(session_user, owner) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('invalid owner "%s": %s is not a member of this role', owner, session_user);

@@ -5,7 +5,7 @@ use super::{Backoff, reload_settings};
 use crate::dispatch::decide::EndReason;
 use crate::dispatch::tick::{self, Order, Scope, Tick};
 use crate::dispatch::{announce, store};
-use crate::pg::{latch, time, transaction};
+use crate::pg::{latch, subtransaction, time, transaction};
 use crate::shared::{self, Departure, Posted, WorkerState};
 use crate::{guc, stats};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -166,7 +166,7 @@ impl Dispatcher {
             });
             let look = || -> SpiResult<Outlook> {
                 if announces {
-                    announce::newly_available(announced_until, now)?;
+                    announce_later_ones(announced_until, now)?;
                 }
                 let next_instant = store::next_instant(low_water)?;
                 let herd = match next_instant {
@@ -369,6 +369,21 @@ impl Dispatcher {
             );
         }
         self.summary = Summary::new();
+    }
+}
+
+/// Tells of what has become available. A channel that can't be told keeps nothing from being dispatched.
+fn announce_later_ones(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<()> {
+    match subtransaction::attempt(|| announce::newly_available(after, until)) {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            warning!(
+                "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
+                failure.sqlstate,
+                failure.message
+            );
+            Ok(())
+        }
     }
 }
 

@@ -141,6 +141,8 @@ impl Post {
                 self.duty.name(),
                 self.database_name
             );
+            // In this order: the launcher starts the others when it sees that the first one serves.
+            self.report(WorkerState::Working, Duration::ZERO);
             shared::wake_launcher();
         }
         Ok(Ok(result))

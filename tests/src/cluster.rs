@@ -239,6 +239,22 @@ impl Cluster {
         psql.wait_with_output().expect("psql ends")
     }
 
+    /// What pg_dump says of a database.
+    pub fn dump(&self, database: &str) -> String {
+        let output = as_server(&bin("pg_dump"))
+            .args(["--username=postgres", "--host"])
+            .arg(self.folder.path())
+            .arg(database)
+            .output()
+            .expect("pg_dump");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -1,6 +1,8 @@
 //! Real servers for tests: each is made from scratch, listens on a socket of its own, and is gone with the test.
 
+pub mod books;
 mod cluster;
+pub mod dice;
 pub mod queue;
 mod session;
 mod wait;

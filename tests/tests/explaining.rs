@@ -1,7 +1,8 @@
 //! Why did it fire, or not? Every verdict of `recur.explain`.
 
-use chrono::{DateTime, TimeDelta, Timelike, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use pg_recur_tests::{Cluster, Session};
+use std::sync::LazyLock;
 use uuid::Uuid;
 
 /// (verdict, explanation, has a dispatch, has an event)
@@ -13,13 +14,16 @@ fn explain(session: &mut Session, action: Uuid, at: DateTime<Utc>) -> (String, S
     (row.get(0), row.get(1), row.get(2), row.get(3))
 }
 
-/// An hourly action that has been there since yesterday, and is due from `next` on.
+/// An hourly action that has been there for long, and is due from `next` on.
 fn create(session: &mut Session, name: &str, next: DateTime<Utc>, more: &str) -> Uuid {
     let action: Uuid = session.value(
-        &format!("SELECT id FROM recur.create($1, '@hourly', 'p', 't', starts_at => '2026-01-01 00:30Z'{more})"),
-        &[&name],
+        &format!("SELECT id FROM recur.create($1, '1h', 'p', 't', starts_at => $2{more})"),
+        &[&name, &hours_ago(1_000)],
     );
-    session.batch("UPDATE recur.definitions SET created_at = '2026-01-01Z'");
+    session.execute(
+        "UPDATE recur.definitions SET created_at = $1",
+        &[&hours_ago(900)],
+    );
     session.execute(
         "UPDATE recur.timers SET next_run_at = $2 WHERE action_id = $1",
         &[&action, &next],
@@ -27,13 +31,11 @@ fn create(session: &mut Session, name: &str, next: DateTime<Utc>, more: &str) ->
     action
 }
 
+/// An occurrence: the last one was half an hour ago, whatever the time of day, and the next one is half an hour away.
 fn hours_ago(hours: i64) -> DateTime<Utc> {
-    let now = Utc::now();
-    now.with_minute(0)
-        .and_then(|at| at.with_second(0))
-        .and_then(|at| at.with_nanosecond(0))
-        .unwrap()
-        - TimeDelta::hours(hours)
+    static LAST: LazyLock<DateTime<Utc>> =
+        LazyLock::new(|| (Utc::now() - TimeDelta::minutes(30)).trunc_subsecs(0));
+    *LAST - TimeDelta::hours(hours)
 }
 
 #[test]
@@ -89,11 +91,7 @@ fn fired_skipped_due_to_come_and_never() {
             && words.contains("; the one after is "),
         "{words}"
     );
-    let (verdict, words, ..) = explain(
-        &mut session,
-        action,
-        "2025-12-31T12:00:00Z".parse().unwrap(),
-    );
+    let (verdict, words, ..) = explain(&mut session, action, hours_ago(2_000));
     assert_eq!(verdict, "never existed");
     assert!(
         words.contains("has no occurrence then"),
@@ -209,8 +207,8 @@ fn before_it_was_created_and_after_it_ended() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("explain_bounds");
     let action: Uuid = session.value(
-        "SELECT id FROM recur.create('young', '@hourly', 'p', 't', starts_at => '2026-01-01Z')",
-        &[],
+        "SELECT id FROM recur.create('young', '1h', 'p', 't', starts_at => $1)",
+        &[&hours_ago(1_000)],
     );
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(3));
     assert_eq!(verdict, "never existed");
@@ -237,19 +235,17 @@ fn a_reschedule_is_named() {
     let mut session = cluster.database("explain_edit");
     let action = create(&mut session, "a", hours_ago(1), "");
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"30 * * * *\"}')",
+        "SELECT recur.update($1, '{\"schedule\": \"7h\"}')",
         &[&action],
     );
     let (verdict, words, _, event) = explain(&mut session, action, hours_ago(1));
     assert_eq!((verdict.as_str(), event), ("never existed", true));
     assert!(
-        words.contains("; but it was rescheduled at ")
-            && words.contains("\"schedule\": \"@hourly\""),
+        words.contains("; but it was rescheduled at ") && words.contains("\"schedule\": "),
         "{words}"
     );
     // An occurrence of the new schedule before the edit.
-    let (verdict, words, _, event) =
-        explain(&mut session, action, hours_ago(3) + TimeDelta::minutes(30));
+    let (verdict, words, _, event) = explain(&mut session, action, hours_ago(6));
     assert_eq!((verdict.as_str(), event), ("skipped", true));
     assert!(words.starts_with("action was updated at "), "{words}");
 }

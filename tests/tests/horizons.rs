@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 fn create(session: &mut Session, schedule: &str, more: &str) -> Uuid {
     session.value(
-        &format!("SELECT id FROM recur.create('a', $1, 'p', 't'{more})"),
+        // Half an hour from any occurrence, whatever the time of day.
+        &format!("SELECT id FROM recur.create('a', $1, 'p', 't', starts_at => now() - interval '30 minutes'{more})"),
         &[&schedule],
     )
 }
@@ -30,7 +31,7 @@ fn ahead(session: &mut Session) -> (i64, i64) {
 fn a_horizon_dispatches_ahead_and_is_not_claimed_before_its_time() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("horizon");
-    create(&mut session, "@hourly", ", horizon => '6 hours'");
+    create(&mut session, "1h", ", horizon => '6 hours'");
     assert_eq!(tick_now(&mut session), 6);
     assert_eq!(ahead(&mut session), (6, 6));
     assert_eq!(tick_now(&mut session), 0);
@@ -45,7 +46,7 @@ fn a_horizon_dispatches_ahead_and_is_not_claimed_before_its_time() {
 fn a_count_limits_how_many_lie_ahead() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("horizon_count");
-    create(&mut session, "@hourly", ", horizon_count => 4");
+    create(&mut session, "1h", ", horizon_count => 4");
     assert_eq!(tick_now(&mut session), 4);
     assert_eq!(tick_now(&mut session), 0);
     let later: String = session.value("SELECT (now() + interval '1 hour')::text", &[]);
@@ -69,7 +70,7 @@ fn a_tick_makes_fifty_ahead_at_the_most() {
 fn edits_and_pauses_withdraw_what_lies_ahead() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("withdraw");
-    let action = create(&mut session, "@hourly", ", horizon => '6 hours'");
+    let action = create(&mut session, "1h", ", horizon => '6 hours'");
     assert_eq!(tick_now(&mut session), 6);
 
     session.execute(
@@ -91,7 +92,7 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
     assert_eq!(tick_now(&mut session), 6);
 
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"0 */2 * * *\"}')",
+        "SELECT recur.update($1, '{\"schedule\": \"2h\"}')",
         &[&action],
     );
     assert_eq!(tick_now(&mut session), 3);
@@ -119,9 +120,10 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
 fn what_is_claimed_is_not_withdrawn() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("claimed");
-    let action = create(&mut session, "@hourly", ", horizon => '3 hours'");
-    // The first of them is due, by a clock that is an hour ahead of ours.
-    session.batch("UPDATE recur.timers SET next_run_at = date_trunc('hour', now())");
+    let action = create(&mut session, "1h", ", horizon => '3 hours'");
+    // The first of them is due.
+    session
+        .batch("UPDATE recur.timers SET next_run_at = (SELECT starts_at FROM recur.definitions)");
     assert_eq!(tick_now(&mut session), 4);
     let claimed = session.rows("SELECT FROM recur.claim(10)", &[]);
     assert_eq!(claimed.len(), 1);
@@ -138,11 +140,7 @@ fn what_is_claimed_is_not_withdrawn() {
 fn what_ended_ahead_is_revived_by_an_edit() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("revived");
-    let action = create(
-        &mut session,
-        "@hourly",
-        ", horizon => '6 hours', max_runs => 3",
-    );
+    let action = create(&mut session, "1h", ", horizon => '6 hours', max_runs => 3");
     let ended: i64 = session.value("SELECT ended FROM recur.tick()", &[]);
     assert_eq!((ended, ahead(&mut session)), (1, (3, 3)));
     session.execute(

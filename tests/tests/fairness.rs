@@ -1,0 +1,159 @@
+//! Many dispatchers, many sessions, many tenants: each occurrence once, and nobody starves.
+
+use pg_recur_tests::{Cluster, Session, eventually};
+
+const BATCH: i64 = 20;
+const BACKLOG: i64 = 4_000;
+
+/// A backlog of one tenant that became due before anything of the others did, seen all at once.
+fn pile_up(session: &mut Session, heavy: &str, others: &[&str]) {
+    session.execute(
+        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => $1)) FROM generate_series(1, $2::bigint) AS n",
+        &[&heavy, &BACKLOG],
+    );
+    for tenant in others {
+        session.execute(
+            "SELECT recur.create('mine', '@yearly', 'p', 't', tenant => $1)",
+            &[tenant],
+        );
+    }
+    session.execute(
+        "UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN $1 THEN interval '1 hour' ELSE interval '1 minute' END",
+        &[&heavy],
+    );
+}
+
+/// How many batches came before this tenant's dispatch. A batch writes under one transaction id.
+fn batches_before(session: &mut Session, tenant: &str) -> i64 {
+    session.value(
+        "SELECT count(DISTINCT l.xmin::text) FROM recur.live_dispatches AS l
+          WHERE l.created_at < (SELECT min(o.created_at) FROM recur.live_dispatches AS o WHERE o.tenant = $1)",
+        &[&tenant],
+    )
+}
+
+#[test]
+fn a_heavy_tenant_delays_another_by_a_batch_or_two() {
+    let cluster = Cluster::with(&format!(
+        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = {BATCH}\nautovacuum = off"
+    ));
+    for (database, heavy, others) in [
+        ("tenants", "heavy", vec!["light", "default", "zzz"]),
+        ("untenanted", "default", vec!["light", "zzz"]),
+    ] {
+        let mut session = cluster.database(database);
+        pile_up(&mut session, heavy, &others);
+        let all = BACKLOG + others.len() as i64;
+        eventually("all are dispatched", || {
+            session.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) == all
+        });
+        let batches: i64 = session.value(
+            "SELECT count(DISTINCT xmin::text) FROM recur.live_dispatches",
+            &[],
+        );
+        assert!(batches >= BACKLOG / BATCH, "{batches} batches");
+        for tenant in others {
+            let before = batches_before(&mut session, tenant);
+            assert!(
+                before <= 3,
+                "{tenant} had to wait for {before} of {batches} batches of {heavy}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_becomes_due_during_a_drain_is_not_behind_all_of_it() {
+    let cluster = Cluster::with(&format!(
+        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = {BATCH}\nautovacuum = off"
+    ));
+    let mut session = cluster.database("app");
+    let mut other = cluster.session("app");
+    pile_up(&mut session, "heavy", &[]);
+    eventually("it is under way", || {
+        other.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) > 0
+    });
+    other.batch("SELECT recur.create('mine', '@yearly', 'p', 't', tenant => 'light')");
+    let before: i64 = {
+        other.batch(
+            "BEGIN; UPDATE recur.timers SET next_run_at = clock_timestamp() WHERE tenant = 'light'",
+        );
+        let before = other.value(
+            "SELECT count(DISTINCT xmin::text) FROM recur.live_dispatches",
+            &[],
+        );
+        other.batch("COMMIT");
+        before
+    };
+    eventually("it is dispatched", || {
+        other.value::<i64>(
+            "SELECT count(*) FROM recur.live_dispatches WHERE tenant = 'light'",
+            &[],
+        ) == 1
+    });
+    let waited = batches_before(&mut other, "light") - before;
+    // The drain goes on while we count and commit; it must not have come to its end.
+    let all: i64 = BACKLOG / BATCH;
+    assert!(waited < all / 2, "after {waited} more of {all} batches");
+    eventually("the rest is, too", || {
+        other.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) == BACKLOG + 1
+    });
+}
+
+#[test]
+fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
+    let cluster = Cluster::with(
+        "shared_preload_libraries = 'pg_recur'\nrecur.dispatchers = 3\nrecur.batch_size = 25",
+    );
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all', max_runs => 20, tenant => 't' || n % 7))
+           FROM generate_series(1, 300) AS n",
+    );
+    eventually("three dispatchers", || {
+        session.value::<i64>(
+            "SELECT count(*) FROM recur.workers WHERE duty = 'dispatcher' AND database = 'app'",
+            &[],
+        ) == 3
+    });
+    // Every round makes all of them due at once, with occurrences that are long over.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut session = cluster.session("app");
+            scope.spawn(move || {
+                loop {
+                    session.batch("SELECT recur.tick()");
+                    let left: i64 = session.value(
+                        "SELECT count(*) FROM recur.recurring_actions WHERE enabled",
+                        &[],
+                    );
+                    if left == 0 {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut session = cluster.session("app");
+        scope.spawn(move || {
+            for _ in 0..10 {
+                session.batch("UPDATE recur.timers SET next_run_at = next_run_at - interval '30 seconds' WHERE enabled");
+            }
+        });
+    });
+    let wrong: i64 = session.value(
+        "SELECT count(*) FROM recur.recurring_actions AS a
+          WHERE a.ended_reason IS DISTINCT FROM 'exhausted' OR a.run_count <> 20
+             OR (SELECT count(DISTINCT d.scheduled_at) FROM recur.dispatches AS d WHERE d.action_id = a.id) <> 20",
+        &[],
+    );
+    assert_eq!(wrong, 0);
+    let rows: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
+    assert_eq!(rows, 300 * 20);
+    let deadlocks: i64 = session.value(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = 'app'",
+        &[],
+    );
+    assert_eq!(deadlocks, 0);
+    let errors: i64 = session.value("SELECT sum(error_count) FROM recur.recurring_actions", &[]);
+    assert_eq!(errors, 0);
+}
