@@ -115,6 +115,11 @@ impl Cluster {
         self.folder.path().join("data")
     }
 
+    /// The folder of its socket, which is what clients call its host.
+    pub fn sockets(&self) -> PathBuf {
+        self.folder.path().to_path_buf()
+    }
+
     /// Adds lines to the configuration; the last one of a name counts.
     pub fn configure(&self, settings: &str) {
         let mut file = OpenOptions::new()

@@ -1,6 +1,7 @@
 //! Real servers for tests: each is made from scratch, listens on a socket of its own, and is gone with the test.
 
 mod cluster;
+pub mod consumers;
 pub mod queue;
 mod session;
 mod wait;
