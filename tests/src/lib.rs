@@ -2,6 +2,7 @@
 
 mod cluster;
 pub mod consumers;
+pub mod pooler;
 pub mod queue;
 mod session;
 mod wait;
