@@ -328,6 +328,37 @@ fn every_claim_reads_the_index_in_order() {
 }
 
 #[test]
+fn every_report_finds_its_dispatch_by_its_id() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    queue_many(&mut session, 500);
+    // By the numbers that the planner has, nothing runs.
+    session.batch("ANALYZE recur.live_dispatches; CREATE TABLE mine AS SELECT id, attempt FROM recur.claim(500)");
+    for report in [
+        "complete(id, attempt)",
+        "fail(id, attempt, 'x')",
+        "extend(id, attempt)",
+        "release(id, attempt)",
+    ] {
+        let output = cluster.psql(
+            "app",
+            &format!(
+                "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+                 SET client_min_messages = log; SELECT (recur.{report}).status FROM (SELECT * FROM mine LIMIT 1) AS m;
+                 DELETE FROM mine USING recur.dispatches AS d WHERE d.id = mine.id AND d.status <> 'running';"
+            ),
+        );
+        assert!(output.status.success(), "{report}");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            log.contains("using live_dispatches_pkey"),
+            "{report}: {log}"
+        );
+        assert!(!log.contains("live_dispatches_leased"), "{report}: {log}");
+    }
+}
+
+#[test]
 fn claims_go_on_while_leases_expire() {
     const EXPIRED: i32 = 10_000;
     let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'");
