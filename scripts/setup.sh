@@ -12,6 +12,12 @@ need() { command -v "$1" >/dev/null || wanted="$wanted $2"; }
 need cc build-essential
 need clang clang
 need pkg-config pkg-config
+# For the tests of the consumers in examples/, and of PgBouncer in front of the server.
+need python3 python3
+python3 -c 'import ensurepip, venv' 2>/dev/null || wanted="$wanted python3-venv"
+need node nodejs
+need npm npm
+[ -x /usr/sbin/pgbouncer ] || need pgbouncer pgbouncer
 # cargo-pgrx runs the in-server tests through sudo when root starts them.
 [ "$(id -u)" != 0 ] || need sudo sudo
 # Debian's server without its headers: the package that has them belongs to the same version.

@@ -1,5 +1,11 @@
 -- Claiming: a consumer takes dispatches, and has them for the length of a lease.
 
+-- Most consumers claim for one provider, and must not wade through what another one's have left lying: 200,000 of them
+-- took 60 ms a claim, and an insert pays 0.5 µs for the index. "Not running" is the same as "pending" here, but keeps
+-- the planner from taking either index for the other.
+CREATE INDEX live_dispatches_claimable_of_provider ON recur.live_dispatches (provider, priority DESC, available_at)
+    WHERE status <> 'running';
+
 -- At most one of a group runs. Two claims that look at the same time could both find that none does, so each claim
 -- first takes the group's lock; it has it until its transaction ends, when the row says all that the lock said. A claim
 -- that does not get the lock leaves the group to the one that has it. Runs as the extension's owner because the one
@@ -39,6 +45,8 @@ DECLARE
     wanted  int         := claim."limit";
     seen    int;
     chosen  uuid[];
+    -- The provider, if it is one.
+    single  text        := CASE WHEN cardinality(claim.providers) = 1 THEN claim.providers[1] END;
 BEGIN
     IF claim."limit" IS NULL OR claim."limit" < 1 THEN
         RAISE invalid_parameter_value USING
@@ -52,37 +60,70 @@ BEGIN
     LOOP
         -- Priorities are visited one by one, from the highest on. Within one the index is in order of time: the scan
         -- stops where the future begins, however much of it there is. Rows that somebody else has locked are his.
-        WITH RECURSIVE levels (priority) AS (
-            (SELECT p.priority FROM recur.live_dispatches AS p WHERE p.status = 'pending' ORDER BY p.priority DESC LIMIT 1)
-            UNION ALL
-            SELECT (SELECT p.priority FROM recur.live_dispatches AS p
-                     WHERE p.status = 'pending' AND p.priority < l.priority ORDER BY p.priority DESC LIMIT 1)
-              FROM levels AS l WHERE l.priority IS NOT NULL
-        ), locked AS (
-            SELECT c.*
-              FROM levels AS l,
-           LATERAL (SELECT p.id, p.lock_group, p.priority, p.available_at
-                      FROM recur.live_dispatches AS p
-                     WHERE p.status = 'pending' AND p.priority = l.priority AND p.available_at <= at
-                       AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
-                       AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
-                       AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
-                       AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
-                       -- Those of busy groups are passed over by a list that is made once; only of the others is it
-                       -- worth asking what has happened since.
-                       AND (p.lock_group IS NULL
-                            OR p.lock_group NOT IN (SELECT r.lock_group FROM recur.live_dispatches AS r
-                                                     WHERE r.status = 'running' AND r.lock_group IS NOT NULL)
-                               AND recur._group_is_free(p.lock_group))
-                     ORDER BY p.available_at
-                       FOR UPDATE SKIP LOCKED) AS c
-             LIMIT wanted
-        )
-        SELECT count(*), array_agg(k.id) FILTER (WHERE k.lock_group IS NULL OR k.turn = 1)
-          INTO seen, chosen
-          FROM (SELECT o.id, o.lock_group,
-                       row_number() OVER (PARTITION BY o.lock_group ORDER BY o.priority DESC, o.available_at, o.id) AS turn
-                  FROM locked AS o) AS k;
+        IF single IS NULL THEN
+            WITH RECURSIVE levels (priority) AS (
+                (SELECT p.priority FROM recur.live_dispatches AS p WHERE p.status = 'pending' ORDER BY p.priority DESC LIMIT 1)
+                UNION ALL
+                SELECT (SELECT p.priority FROM recur.live_dispatches AS p
+                         WHERE p.status = 'pending' AND p.priority < l.priority ORDER BY p.priority DESC LIMIT 1)
+                  FROM levels AS l WHERE l.priority IS NOT NULL
+            ), locked AS (
+                SELECT c.*
+                  FROM levels AS l,
+               LATERAL (SELECT p.id, p.lock_group, p.priority, p.available_at
+                          FROM recur.live_dispatches AS p
+                         WHERE p.status = 'pending' AND p.priority = l.priority AND p.available_at <= at
+                           AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
+                           AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
+                           AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
+                           AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
+                           -- Those of busy groups are passed over by a list that is made once; only of the others is it
+                           -- worth asking what has happened since.
+                           AND (p.lock_group IS NULL
+                                OR p.lock_group NOT IN (SELECT r.lock_group FROM recur.live_dispatches AS r
+                                                         WHERE r.status = 'running' AND r.lock_group IS NOT NULL)
+                                   AND recur._group_is_free(p.lock_group))
+                         ORDER BY p.available_at
+                           FOR UPDATE SKIP LOCKED) AS c
+                 LIMIT wanted
+            )
+            SELECT count(*), array_agg(k.id) FILTER (WHERE k.lock_group IS NULL OR k.turn = 1)
+              INTO seen, chosen
+              FROM (SELECT o.id, o.lock_group,
+                           row_number() OVER (PARTITION BY o.lock_group ORDER BY o.priority DESC, o.available_at, o.id) AS turn
+                      FROM locked AS o) AS k;
+        ELSE
+            WITH RECURSIVE levels (priority) AS (
+                (SELECT p.priority FROM recur.live_dispatches AS p
+                  WHERE p.status <> 'running' AND p.provider = single ORDER BY p.priority DESC LIMIT 1)
+                UNION ALL
+                SELECT (SELECT p.priority FROM recur.live_dispatches AS p
+                         WHERE p.status <> 'running' AND p.provider = single AND p.priority < l.priority
+                         ORDER BY p.priority DESC LIMIT 1)
+                  FROM levels AS l WHERE l.priority IS NOT NULL
+            ), locked AS (
+                SELECT c.*
+                  FROM levels AS l,
+               LATERAL (SELECT p.id, p.lock_group, p.priority, p.available_at
+                          FROM recur.live_dispatches AS p
+                         WHERE p.status <> 'running' AND p.provider = single AND p.priority = l.priority AND p.available_at <= at
+                           AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
+                           AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
+                           AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
+                           AND (p.lock_group IS NULL
+                                OR p.lock_group NOT IN (SELECT r.lock_group FROM recur.live_dispatches AS r
+                                                         WHERE r.status = 'running' AND r.lock_group IS NOT NULL)
+                                   AND recur._group_is_free(p.lock_group))
+                         ORDER BY p.available_at
+                           FOR UPDATE SKIP LOCKED) AS c
+                 LIMIT wanted
+            )
+            SELECT count(*), array_agg(k.id) FILTER (WHERE k.lock_group IS NULL OR k.turn = 1)
+              INTO seen, chosen
+              FROM (SELECT o.id, o.lock_group,
+                           row_number() OVER (PARTITION BY o.lock_group ORDER BY o.priority DESC, o.available_at, o.id) AS turn
+                      FROM locked AS o) AS k;
+        END IF;
         EXIT WHEN seen = 0;
 
         -- An old snapshot hides what has started since; the index does not.

@@ -21,6 +21,7 @@ CREATE FUNCTION recur._accept(ids uuid[], attempts int[])
     RETURNS TABLE (number int, id uuid, again boolean, cancel_requested boolean)
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET jit = off
 AS $$
     WITH locked AS (
         SELECT l.id, l.status, l.attempt, l.releases, l.max_attempts, l.lease_expires_at, l.cancel_requested

@@ -77,7 +77,7 @@ BEGIN
         SELECT o.status, array_agg(o.id) AS ids
           FROM (SELECT l.id, CASE WHEN l.cancel_requested THEN 'cancelled' ELSE 'failed' END AS status
                   FROM recur.live_dispatches AS l
-                 WHERE l.id = ANY (expired) AND l.status = 'running') AS o
+                 WHERE l.id = ANY (expired) AND l.status <> 'pending') AS o
          GROUP BY o.status
     LOOP
         SELECT recovered || array_agg(ROW(f.*)::recur.dispatches) INTO recovered

@@ -115,6 +115,11 @@ impl Cluster {
         self.folder.path().join("data")
     }
 
+    /// The folder of its socket, which is what clients call its host.
+    pub fn sockets(&self) -> PathBuf {
+        self.folder.path().to_path_buf()
+    }
+
     /// Adds lines to the configuration; the last one of a name counts.
     pub fn configure(&self, settings: &str) {
         let mut file = OpenOptions::new()
@@ -307,13 +312,13 @@ fn server_user() -> (Uid, Gid) {
     (user.uid, user.gid)
 }
 
-fn give_to_server(path: &Path) {
+pub(crate) fn give_to_server(path: &Path) {
     let (uid, gid) = server_user();
     std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw())).expect("chown");
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).expect("chmod");
 }
 
-fn as_server(program: &Path) -> Command {
+pub(crate) fn as_server(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir("/");
     if Uid::effective().is_root() {
@@ -384,7 +389,7 @@ fn copy_tree(from: &Path, to: &Path) {
 ///
 /// The kernel sends the signal when the *thread* that started the child ends, and test threads come and go: a thread
 /// that lives as long as the process starts them all.
-fn spawn_tied_to_this_process(command: Command) -> Child {
+pub(crate) fn spawn_tied_to_this_process(command: Command) -> Child {
     type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
     static STARTER: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

@@ -2,7 +2,9 @@
 
 pub mod books;
 mod cluster;
+pub mod consumers;
 pub mod dice;
+pub mod pooler;
 pub mod queue;
 mod session;
 mod wait;

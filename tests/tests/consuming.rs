@@ -300,30 +300,75 @@ fn every_claim_reads_the_index_in_order() {
                 "1",
                 "100",
                 "10, providers => '{test}'",
+                "10, providers => '{test,other}'",
                 "10, action_types => '{noop}'",
                 "10, namespaces => '{a,b}'",
                 "10, tenants => '{a}'",
                 "10, '{a}', '{b}', '{c}', '{d}'",
             ] {
                 let plan = plan_of_claim(&cluster, role, arguments);
+                let (condition, index) = if arguments.contains("providers => '{test}'")
+                    || arguments.contains("'{a}', '{b}'")
+                {
+                    (
+                        "Index Cond: ((provider = $",
+                        "Index Scan using live_dispatches_claimable_of_provider on",
+                    )
+                } else {
+                    (
+                        "Index Cond: ((priority = l_1.priority) AND (available_at <= $",
+                        "Index Scan using live_dispatches_claimable on",
+                    )
+                };
+                assert!(plan.contains(condition), "{role} {arguments}: {plan}");
                 assert!(
-                    plan.contains("Index Cond: ((priority = l_1.priority) AND (available_at <= $"),
+                    plan.contains("(priority = l_1.priority) AND (available_at <= $"),
                     "{role} {arguments}: {plan}"
                 );
+                assert!(plan.contains(index), "{role} {arguments}: {plan}");
                 assert!(
                     !plan.contains("Seq Scan") && !plan.contains("Bitmap"),
                     "{role} {arguments}: {plan}"
                 );
-                assert!(
-                    plan.contains("Index Scan using live_dispatches_claimable"),
-                    "{role} {arguments}: {plan}"
-                );
+                // However long the history is, nobody looks at it.
+                assert!(!plan.contains("finished"), "{role} {arguments}: {plan}");
                 // The rows are not sorted before they are locked.
                 let locking =
                     &plan[plan.find("LockRows").unwrap()..plan.find("WindowAgg").unwrap()];
                 assert!(!locking.contains("Sort"), "{role} {arguments}: {plan}");
             }
         }
+    }
+}
+
+#[test]
+fn every_report_finds_its_dispatch_by_its_id() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    queue_many(&mut session, 500);
+    // By the numbers that the planner has, nothing runs.
+    session.batch("ANALYZE recur.live_dispatches; CREATE TABLE mine AS SELECT id, attempt FROM recur.claim(500)");
+    for report in [
+        "complete(id, attempt)",
+        "fail(id, attempt, 'x')",
+        "extend(id, attempt)",
+        "release(id, attempt)",
+    ] {
+        let output = cluster.psql(
+            "app",
+            &format!(
+                "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+                 SET client_min_messages = log; SELECT (recur.{report}).status FROM (SELECT * FROM mine LIMIT 1) AS m;
+                 DELETE FROM mine USING recur.dispatches AS d WHERE d.id = mine.id AND d.status <> 'running';"
+            ),
+        );
+        assert!(output.status.success(), "{report}");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            log.contains("using live_dispatches_pkey"),
+            "{report}: {log}"
+        );
+        assert!(!log.contains("live_dispatches_leased"), "{report}: {log}");
     }
 }
 

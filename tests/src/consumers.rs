@@ -1,0 +1,201 @@
+//! The consumers of `examples/`, run as anybody would run them.
+
+use crate::cluster::Cluster;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use tempfile::NamedTempFile;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Rust,
+    Python,
+    Node,
+}
+
+pub const LANGUAGES: [Language; 3] = [Language::Rust, Language::Python, Language::Node];
+
+/// A running consumer; killed when dropped.
+pub struct Example {
+    child: Child,
+    output: NamedTempFile,
+}
+
+impl Example {
+    /// Starts one on this database, with these additions to its environment.
+    pub fn start(
+        language: Language,
+        cluster: &Cluster,
+        database: &str,
+        settings: &[(&str, &str)],
+    ) -> Example {
+        let sockets = cluster.sockets();
+        Example::connect(
+            language,
+            &sockets.display().to_string(),
+            5432,
+            database,
+            settings,
+        )
+    }
+
+    pub fn connect(
+        language: Language,
+        host: &str,
+        port: u16,
+        database: &str,
+        settings: &[(&str, &str)],
+    ) -> Example {
+        let output = NamedTempFile::new().expect("a file");
+        let plain = format!("host={host} port={port} user=postgres dbname={database}");
+        let mut command = match language {
+            Language::Rust => Command::new(rust()),
+            Language::Python => {
+                let mut command = Command::new(python());
+                command.arg(examples().join("python/consumer.py"));
+                command
+            }
+            Language::Node => {
+                let mut command = Command::new("node");
+                command.arg(node().join("consumer.js"));
+                command
+            }
+        };
+        match language {
+            Language::Node => command.arg(format!(
+                "postgresql://postgres@localhost:{port}/{database}?host={host}"
+            )),
+            _ => command.arg(plain),
+        };
+        let child = command
+            .envs(settings.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(output.reopen().expect("a file"))
+            .stderr(output.reopen().expect("a file"))
+            .spawn()
+            .expect("the consumer starts");
+        Example { child, output }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("a signal");
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("its end")
+    }
+
+    pub fn output(&self) -> String {
+        fs::read_to_string(self.output.path()).unwrap_or_default()
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- a consumer's output ---\n{}", self.output());
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn examples() -> PathBuf {
+    root().join("examples")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the workspace")
+}
+
+fn state() -> PathBuf {
+    PathBuf::from(
+        std::env::var_os("PG_RECUR_STATE")
+            .expect("PG_RECUR_STATE is not set: run these tests with `make test`"),
+    )
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Only one test process at a time makes what all of them use.
+fn once(made: &OnceLock<PathBuf>, name: &str, make: impl Fn(&Path)) -> PathBuf {
+    made.get_or_init(|| {
+        let path = state().join(name);
+        let lock = File::create(state().join(format!("{name}.lock"))).expect("a lock");
+        lock.lock().expect("the lock");
+        make(&path);
+        path
+    })
+    .clone()
+}
+
+fn rust() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    once(&MADE, "consumer", |path| {
+        succeed(Command::new(env!("CARGO")).current_dir(root()).args([
+            "build",
+            "--quiet",
+            "-p",
+            "pg_recur-examples",
+            "--bin",
+            "consumer",
+        ]));
+        let target = std::env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root().join("target"), PathBuf::from);
+        // Under a new name, then renamed: the old one may be running.
+        let new = path.with_extension("new");
+        fs::copy(target.join("debug/consumer"), &new).expect("a copy");
+        fs::rename(&new, path).expect("a rename");
+    })
+}
+
+fn python() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let folder = once(&MADE, "python", |path| {
+        if path.join("complete").exists() {
+            return;
+        }
+        succeed(Command::new("python3").args(["-m", "venv"]).arg(path));
+        succeed(
+            Command::new(path.join("bin/pip"))
+                .args(["install", "--quiet", "--requirement"])
+                .arg(examples().join("python/requirements.txt")),
+        );
+        File::create(path.join("complete")).expect("a mark");
+    });
+    folder.join("bin/python")
+}
+
+/// A copy of the folder: what npm installs stays out of the checkout.
+fn node() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    once(&MADE, "node", |path| {
+        fs::create_dir_all(path).expect("a folder");
+        for file in ["package.json", "consumer.js"] {
+            fs::copy(examples().join("node").join(file), path.join(file)).expect("a copy");
+        }
+        if !path.join("node_modules/pg").exists() {
+            succeed(Command::new("npm").current_dir(path).args([
+                "install",
+                "--silent",
+                "--no-audit",
+                "--no-fund",
+            ]));
+        }
+    })
+}
