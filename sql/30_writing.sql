@@ -67,16 +67,6 @@ END
 $$;
 COMMENT ON FUNCTION recur._check_quota IS 'Internal: raises if a tenant has more actions than it may have';
 
--- Does a role belong to an owner? An owner that is no more has no members.
-CREATE FUNCTION recur._belongs_to(role name, owner name) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT EXISTS (SELECT FROM pg_roles AS r
-                    WHERE r.rolname = _belongs_to.owner AND pg_has_role(_belongs_to.role, r.oid, 'MEMBER'))
-$$;
-COMMENT ON FUNCTION recur._belongs_to IS 'Internal: is this role a member of that one?';
-
 -- Fires before the others and, unlike them, runs as whoever inserts: only here is it known who that is, behind SET ROLE
 -- and functions that run as their owner.
 CREATE FUNCTION recur._check_owner() RETURNS trigger

@@ -73,58 +73,70 @@ CREATE FUNCTION recur.trigger(id uuid, payload jsonb DEFAULT NULL) RETURNS recur
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    action   recur.recurring_actions := recur.get(trigger.id);
-    dispatch recur.dispatches;
+    dispatch_id uuid;
+    dispatch    recur.dispatches;
 BEGIN
+    PERFORM recur.get(trigger.id);
     IF trigger.payload IS NOT NULL THEN
         PERFORM recur._check_object('payload', trigger.payload);
     END IF;
-    dispatch := recur._dispatch_by_hand(action.id, 'manual', clock_timestamp(), trigger.payload);
-    IF dispatch.id IS NULL THEN
-        -- Deleted while we waited for it, or seen but not ours to run.
-        action := recur.get(trigger.id);
-        RAISE insufficient_privilege USING
-            MESSAGE = format('action "%s" belongs to %s, of which %s is not a member', action.name, action.owner, session_user);
+    dispatch_id := recur._dispatch_by_hand(trigger.id, trigger.payload);
+    IF dispatch_id IS NULL THEN
+        -- Deleted while we waited for it.
+        PERFORM recur.get(trigger.id);
     END IF;
+    SELECT d.* INTO dispatch FROM recur.dispatches AS d WHERE d.id = dispatch_id;
     RETURN dispatch;
 END
 $$;
 COMMENT ON FUNCTION recur.trigger IS
     'Dispatches an action now, whatever its schedule says and even while it is paused; a payload replaces the action''s. The schedule goes on as it was';
 
--- Runs as the extension's owner, for a caller who has shown that he sees the action: it looks again.
-CREATE FUNCTION recur._dispatch_by_hand(action_id uuid, trigger text, scheduled_at timestamptz, payload jsonb)
-    RETURNS recur.dispatches
-    LANGUAGE plpgsql SECURITY DEFINER
+-- These two look whether their caller sees the action, and then have the owner of the tables do the work: nobody else
+-- may write dispatches of an action, or hold its timer.
+CREATE FUNCTION recur._dispatch_by_hand(action_id uuid, payload jsonb) RETURNS uuid
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'dispatch_by_hand_wrapper';
+COMMENT ON FUNCTION recur._dispatch_by_hand IS 'Internal: dispatches an action that the caller sees, now; NULL if there is none';
+
+CREATE FUNCTION recur._dispatch_missing(action_id uuid, "from" timestamptz, until timestamptz, "limit" int) RETURNS uuid[]
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'dispatch_missing_wrapper';
+COMMENT ON FUNCTION recur._dispatch_missing IS 'Internal: dispatches what an action that the caller sees has missed';
+
+CREATE FUNCTION recur._insert_by_hand(action_id uuid, trigger text, scheduled_at timestamptz, payload jsonb) RETURNS uuid
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    dispatch recur.dispatches;
+    dispatch_id uuid;
 BEGIN
     INSERT INTO recur.live_dispatches AS l
            (id, action_id, scheduled_at, trigger, namespace, tenant, owner, subject, provider, action_type, payload, metadata,
             dedup_key, primary_agent, fallback_agent, priority, lock_group, notify_channel, max_attempts, lease, available_at)
-    SELECT CASE _dispatch_by_hand.trigger WHEN 'backfill' THEN recur._dispatch_id(d.id, _dispatch_by_hand.scheduled_at)
-                ELSE recur._new_id(_dispatch_by_hand.scheduled_at) END,
-           d.id, _dispatch_by_hand.scheduled_at, _dispatch_by_hand.trigger, d.namespace, d.tenant, d.owner, d.subject,
-           d.provider, d.action_type, coalesce(_dispatch_by_hand.payload, d.payload),
+    SELECT CASE _insert_by_hand.trigger WHEN 'backfill' THEN recur._dispatch_id(d.id, _insert_by_hand.scheduled_at)
+                ELSE recur._new_id(_insert_by_hand.scheduled_at) END,
+           d.id, _insert_by_hand.scheduled_at, _insert_by_hand.trigger, d.namespace, d.tenant, d.owner, d.subject,
+           d.provider, d.action_type, coalesce(_insert_by_hand.payload, d.payload),
            d.metadata || jsonb_build_object('_recurring_dispatch', 'true', '_recurring_id', d.id),
-           recur._expanded_key(d.dedup_key, d.id, _dispatch_by_hand.scheduled_at),
+           recur._expanded_key(d.dedup_key, d.id, _insert_by_hand.scheduled_at),
            d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts, d.lease,
            clock_timestamp()
       FROM recur.definitions AS d
-     WHERE d.id = _dispatch_by_hand.action_id AND recur._caller_may_write(d.owner)
+     WHERE d.id = _insert_by_hand.action_id
        -- Whoever deletes the action waits for this, and then finds the dispatch.
        FOR KEY SHARE OF d
         ON CONFLICT (id) DO NOTHING
-    RETURNING l.* INTO dispatch;
-    IF dispatch.id IS NOT NULL THEN
-        PERFORM recur._announce(ARRAY[dispatch.id]);
+    RETURNING l.id INTO dispatch_id;
+    IF dispatch_id IS NOT NULL THEN
+        PERFORM recur._announce(ARRAY[dispatch_id]);
     END IF;
-    RETURN dispatch;
+    RETURN dispatch_id;
 END
 $$;
-COMMENT ON FUNCTION recur._dispatch_by_hand IS 'Internal: one dispatch of an action, unless it is there already';
+COMMENT ON FUNCTION recur._insert_by_hand IS 'Internal: one dispatch of an action, unless it is there already';
 
 CREATE FUNCTION recur.backfill(id uuid, "from" timestamptz, until timestamptz, "limit" int DEFAULT 1000)
     RETURNS SETOF recur.dispatches
@@ -132,8 +144,9 @@ CREATE FUNCTION recur.backfill(id uuid, "from" timestamptz, until timestamptz, "
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    action recur.recurring_actions := recur.get(backfill.id);
+    made uuid[];
 BEGIN
+    PERFORM recur.get(backfill.id);
     PERFORM recur._check_number('limit', backfill."limit", 1);
     IF backfill."limit" > 10000 THEN
         RAISE invalid_parameter_value USING
@@ -150,16 +163,19 @@ BEGIN
             MESSAGE = format('invalid until "%s": must not lie in the future', backfill.until),
             HINT = 'The schedule itself dispatches what is to come.';
     END IF;
-    RETURN QUERY SELECT b.* FROM recur._backfill(action.id, backfill."from", backfill.until, backfill."limit") AS b;
+    made := recur._dispatch_missing(backfill.id, backfill."from", backfill.until, backfill."limit");
+    RETURN QUERY
+    SELECT d.* FROM recur.dispatches AS d
+     WHERE d.id = ANY (made)
+     ORDER BY d.scheduled_at;
 END
 $$;
 COMMENT ON FUNCTION recur.backfill IS
     'Dispatches the occurrences of an action from one instant to another, both included, that have no dispatch, oldest first, "limit" at the most; returns the new dispatches';
 
--- Runs as the extension's owner, like the other. Holding the timer, it can't meet the dispatcher over an occurrence.
-CREATE FUNCTION recur._backfill(action_id uuid, "from" timestamptz, until timestamptz, "limit" int)
-    RETURNS SETOF recur.dispatches
-    LANGUAGE plpgsql SECURITY DEFINER
+-- Holding the timer, it can't meet the dispatcher over an occurrence.
+CREATE FUNCTION recur._backfill(action_id uuid, "from" timestamptz, until timestamptz, "limit" int) RETURNS uuid[]
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -168,17 +184,17 @@ DECLARE
     cursor     timestamptz := _backfill."from" - interval '1 microsecond';
     page       int;
     occurrence timestamptz;
-    dispatch   recur.dispatches;
-    made       int := 0;
+    dispatch   uuid;
+    made       uuid[] := '{}';
     latest     timestamptz;
 BEGIN
     SELECT t.* INTO timer FROM recur.timers AS t WHERE t.action_id = _backfill.action_id FOR UPDATE;
     SELECT d.* INTO definition FROM recur.definitions AS d
-     WHERE d.id = _backfill.action_id AND recur._caller_may_write(d.owner);
+     WHERE d.id = _backfill.action_id;
     IF NOT FOUND THEN
-        RETURN;
+        RETURN made;
     END IF;
-    WHILE made < _backfill."limit" LOOP
+    WHILE cardinality(made) < _backfill."limit" LOOP
         page := 0;
         FOR occurrence IN
             SELECT p.occurrence
@@ -191,18 +207,18 @@ BEGIN
             CONTINUE WHEN timer.next_run_at <= occurrence;
             CONTINUE WHEN EXISTS (SELECT FROM recur.finished_dispatches AS f
                                    WHERE f.id = recur._dispatch_id(definition.id, occurrence));
-            dispatch := recur._dispatch_by_hand(definition.id, 'backfill', occurrence, NULL);
-            CONTINUE WHEN dispatch.id IS NULL;
-            RETURN NEXT dispatch;
+            dispatch := recur._insert_by_hand(definition.id, 'backfill', occurrence, NULL);
+            CONTINUE WHEN dispatch IS NULL;
+            made := made || dispatch;
             latest := occurrence;
-            made := made + 1;
-            EXIT WHEN made = _backfill."limit";
+            EXIT WHEN cardinality(made) = _backfill."limit";
         END LOOP;
         EXIT WHEN page < 1000;
     END LOOP;
     IF latest > timer.last_run_at OR (timer.last_run_at IS NULL AND latest IS NOT NULL) THEN
         UPDATE recur.timers AS t SET last_run_at = latest WHERE t.action_id = _backfill.action_id;
     END IF;
+    RETURN made;
 END
 $$;
 COMMENT ON FUNCTION recur._backfill IS 'Internal: dispatches the occurrences of an action that have no dispatch';
@@ -275,13 +291,12 @@ $$;
 COMMENT ON FUNCTION recur.receive IS
     'Stores what an HTTP front end has received as a dispatch: the body byte for byte in raw_payload, the headers in payload, the content type in metadata';
 
--- Runs as the extension's owner, for a caller who is a member of the role that he names as the owner.
 CREATE FUNCTION recur._enqueue(
     trigger text, owner name, provider text, action_type text, payload jsonb, raw_payload bytea, run_at timestamptz,
     namespace text, tenant text, subject text, dedup_key text, dedup_window interval, metadata jsonb, priority int,
     lock_group text, notify_channel text, max_attempts int, retry_backoff jsonb, lease interval
 ) RETURNS recur.dispatches
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
@@ -313,10 +328,6 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('invalid run_at "%s": must be a finite point in time', run_at),
             HINT = 'Leave it out for now.';
-    END IF;
-    IF NOT recur._belongs_to(session_user, owner) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('invalid owner "%s": %s is not a member of this role', owner, session_user);
     END IF;
     IF dedup_key IS NOT NULL AND dedup_window IS DISTINCT FROM interval '0' THEN
         -- Of two that come at the same time, the second finds the first.
@@ -352,12 +363,3 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur._enqueue IS 'Internal: a dispatch that belongs to no action';
-
-CREATE FUNCTION recur._caller_may_write(owner name) RETURNS boolean
-    LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT recur._belongs_to(session_user, _caller_may_write.owner)
-        OR has_function_privilege(session_user, 'recur._admin()', 'EXECUTE')
-$$;
-COMMENT ON FUNCTION recur._caller_may_write IS 'Internal: may the role that the session logged in as write what belongs to this owner?';

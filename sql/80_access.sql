@@ -55,7 +55,8 @@ AS $$
         UNION ALL
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context',
-            'trigger', '_dispatch_by_hand', 'backfill', '_backfill', 'enqueue', 'receive', '_enqueue'])
+            'trigger', '_dispatch_by_hand', 'backfill', '_dispatch_missing', 'enqueue', 'receive', '_enqueue', '_new_id',
+            '_announce', '_is_dispatching'])
          WHERE _functions_of.level IN ('author', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
@@ -98,6 +99,8 @@ BEGIN
     END IF;
     IF grant_access.level IN ('author', 'admin') THEN
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', grant_access.role);
+        -- To enqueue: row-level security lets nobody write in another's name.
+        EXECUTE format('GRANT INSERT, UPDATE (payload, raw_payload, metadata) ON recur.live_dispatches TO %I', grant_access.role);
     END IF;
     IF grant_access.level IN ('consumer', 'admin') THEN
         -- A dispatch moves between the tables, and a consumer changes nothing of it but its fate.

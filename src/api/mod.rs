@@ -6,4 +6,5 @@ mod dispatching;
 mod listing;
 mod notice;
 mod operating;
+mod running;
 mod schedule;

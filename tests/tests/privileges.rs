@@ -474,6 +474,34 @@ fn nobody_acts_in_the_name_of_others() {
         (row.get::<_, String>(0), row.get::<_, String>(1)),
         ("victim".into(), "stranger".into())
     );
+    // So do its manual runs and what it enqueues. The other way round, what runs as its owner sees no more than he does,
+    // even when an admin calls it.
+    admin.batch(
+        "CREATE FUNCTION public.run() RETURNS void LANGUAGE sql SECURITY DEFINER
+             AS $$ SELECT recur.trigger(recur.id_of('subscription')); SELECT recur.enqueue('p', 'by function') $$;
+         ALTER FUNCTION public.run OWNER TO victim;
+         CREATE FUNCTION public.grab(id uuid) RETURNS uuid LANGUAGE sql SECURITY DEFINER
+             AS $$ SELECT recur._dispatch_by_hand(id, NULL) $$;
+         ALTER FUNCTION public.grab OWNER TO author",
+    );
+    cluster
+        .session_as("stranger", "app")
+        .batch("SELECT public.run()");
+    let owners: Vec<String> = admin
+        .rows(
+            "SELECT owner::text FROM recur.dispatches WHERE trigger IN ('manual', 'enqueue') ORDER BY trigger",
+            &[],
+        )
+        .iter()
+        .map(|row| row.get(0))
+        .filter(|owner| owner == "victim")
+        .collect();
+    assert!(owners.len() >= 2, "{owners:?}");
+    let grabbed: Option<uuid::Uuid> = admin.value(
+        "SELECT public.grab(id) FROM recur.recurring_actions WHERE name = 'subscription'",
+        &[],
+    );
+    assert_eq!(grabbed, None);
     // Membership is looked at afresh: who leaves the team sees nothing of it any more, in the same session.
     assert_eq!(
         author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
