@@ -49,6 +49,7 @@ fn stats() -> TableIterator<
 
 /// `recur._workers()`.
 #[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
 fn workers() -> TableIterator<
     'static,
     (
