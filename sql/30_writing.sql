@@ -213,6 +213,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
+    -- Not earlier: what was dispatched, and perhaps completed, while we waited for the lock is not ahead of its time.
+    at := clock_timestamp();
     -- Two who pause it at the same time: the second has nothing left to do, and is told so.
     IF changes -> 'enabled' = to_jsonb(timer.enabled) THEN
         changes := changes - ARRAY['enabled', 'paused_reason'];

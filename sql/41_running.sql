@@ -60,7 +60,7 @@ BEGIN
         UPDATE recur.timers AS t
            SET run_count = t.run_count - withdrawn,
                last_run_at = (SELECT max(d.scheduled_at) FROM recur.dispatches AS d
-                               WHERE d.action_id = _withdraw.action_id AND d.trigger = 'schedule' AND d.scheduled_at <= _withdraw.at)
+                               WHERE d.action_id = _withdraw.action_id AND d.trigger = 'schedule')
          WHERE t.action_id = _withdraw.action_id;
     END IF;
     RETURN withdrawn;
@@ -130,6 +130,11 @@ BEGIN
        FOR KEY SHARE OF d
         ON CONFLICT (id) DO NOTHING
     RETURNING l.id INTO dispatch_id;
+    -- Only now is it certain: before, it may have been on its way from the one table to the other.
+    IF EXISTS (SELECT FROM recur.finished_dispatches AS f WHERE f.id = dispatch_id) THEN
+        DELETE FROM recur.live_dispatches AS l WHERE l.id = dispatch_id;
+        dispatch_id := NULL;
+    END IF;
     IF dispatch_id IS NOT NULL THEN
         PERFORM recur._announce(ARRAY[dispatch_id]);
     END IF;

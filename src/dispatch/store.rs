@@ -15,7 +15,7 @@ queries! {
     LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID);
     READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
     UNFINISHED = "unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
-    ALREADY_FINISHED = "already_finished.sql" (UUIDARRAYOID);
+    TAKE_BACK_FINISHED = "take_back_finished.sql" (UUIDARRAYOID);
     CANCEL_PREVIOUS = "cancel_previous.sql" (UUIDARRAYOID);
     INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
@@ -173,11 +173,12 @@ pub fn unfinished(actions: Vec<Uuid>, now: Instant) -> SpiResult<HashMap<Uuid, U
     Ok(rows.into_iter().collect())
 }
 
-pub fn already_finished(dispatches: Vec<Uuid>) -> SpiResult<HashSet<Uuid>> {
+/// Removes those that are over already, and says which.
+pub fn take_back_finished(dispatches: Vec<Uuid>) -> SpiResult<HashSet<Uuid>> {
     if dispatches.is_empty() {
         return Ok(HashSet::new());
     }
-    let rows = ALREADY_FINISHED
+    let rows = TAKE_BACK_FINISHED
         .with(|query| query.rows(&[uuids(dispatches).into()], |row| uuid_at(row, 1)))?;
     Ok(rows.into_iter().collect())
 }

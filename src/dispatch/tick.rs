@@ -170,13 +170,15 @@ fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
     let decisions = decide_all(scope, locked, &definitions, &mut written)?;
 
     let mut new = new_dispatches(&decisions, &definitions, now);
-    drop_finished(&mut new, locked, &definitions)?;
+    let repeated = Repeated::of(locked);
+    repeated.drop_unrecorded(&mut new, &definitions);
     let cancelling = decisions.iter().filter(|(_, d)| d.cancels_previous);
     store::cancel_previous(cancelling.map(|(action, _)| *action).collect())?;
     let inserted = store::insert_dispatches(&new)?;
     if inserted.len() < new.len() {
         new.retain(|dispatch| inserted.contains(&dispatch.id));
     }
+    repeated.take_back_finished(&mut new)?;
     written.dispatched = new.len();
     let clock = time::now();
     written.lateness = new
@@ -301,34 +303,39 @@ fn new_dispatches(
     new
 }
 
-/// An occurrence that is not later than the last one may have been dispatched, and be over, already: after a clock was
-/// set back, or a timer by hand. Where history is not kept, it must have been.
-fn drop_finished(
-    new: &mut Vec<NewDispatch>,
-    locked: &[LockedTimer],
-    definitions: &HashMap<Uuid, StoredDefinition>,
-) -> SpiResult<()> {
-    let last: HashMap<Uuid, Instant> = locked
-        .iter()
-        .filter_map(|timer| Some((timer.action, timer.last_run_at?, timer.next_run_at)))
-        .filter(|(_, last, next)| last >= next)
-        .map(|(action, last, _)| (action, last))
-        .collect();
-    if last.is_empty() {
-        return Ok(());
+/// Occurrences that are not later than the last one may have been dispatched, and be over, already: after a clock was set
+/// back, or a timer by hand. (One whose dispatch is not over yet is refused by the primary key.)
+struct Repeated(HashMap<Uuid, Instant>);
+
+impl Repeated {
+    fn of(locked: &[LockedTimer]) -> Repeated {
+        let last = locked
+            .iter()
+            .filter_map(|timer| Some((timer.action, timer.last_run_at?, timer.next_run_at)))
+            .filter(|(_, last, next)| last >= next)
+            .map(|(action, last, _)| (action, last));
+        Repeated(last.collect())
     }
-    let is_suspect = |one: &NewDispatch| {
-        last.get(&one.action)
-            .is_some_and(|at| *at >= one.occurrence)
-    };
-    new.retain(|one| {
-        let keeps = definitions.get(&one.action).is_none_or(|d| d.keeps_history);
-        keeps || !is_suspect(one)
-    });
-    let suspects = new.iter().filter(|one| is_suspect(one)).map(|one| one.id);
-    let finished = store::already_finished(suspects.collect())?;
-    new.retain(|one| !finished.contains(&one.id));
-    Ok(())
+
+    fn is_suspect(&self, one: &NewDispatch) -> bool {
+        let last = self.0.get(&one.action);
+        last.is_some_and(|last| *last >= one.occurrence)
+    }
+
+    /// Where history is not kept, a suspect must have been dispatched.
+    fn drop_unrecorded(&self, new: &mut Vec<NewDispatch>, of: &HashMap<Uuid, StoredDefinition>) {
+        new.retain(|one| {
+            !self.is_suspect(one) || of.get(&one.action).is_none_or(|d| d.keeps_history)
+        });
+    }
+
+    /// Where it is kept, history tells.
+    fn take_back_finished(&self, inserted: &mut Vec<NewDispatch>) -> SpiResult<()> {
+        let suspects = inserted.iter().filter(|one| self.is_suspect(one));
+        let over = store::take_back_finished(suspects.map(|one| one.id).collect())?;
+        inserted.retain(|one| !over.contains(&one.id));
+        Ok(())
+    }
 }
 
 fn advances(

@@ -55,6 +55,11 @@ fn back(cluster: &Cluster, killed: Option<i32>) -> Session {
     })
 }
 
+/// Long enough, now and then, for several occurrences to be missed.
+fn stay_down(dice: &mut Dice) {
+    std::thread::sleep(Duration::from_millis(dice.roll(4_000)));
+}
+
 #[test]
 fn none_is_lost_and_none_doubled() {
     let rounds = number("PG_RECUR_CRASH_ROUNDS", 3);
@@ -86,13 +91,17 @@ fn none_is_lost_and_none_doubled() {
             }
             1 => {
                 drop(session);
-                cluster.restart(Shutdown::Kill);
+                cluster.stop(Shutdown::Kill);
+                stay_down(&mut dice);
+                cluster.launch();
                 session = back(&cluster, None);
                 "the postmaster was killed"
             }
             _ => {
                 drop(session);
-                cluster.restart(Shutdown::Immediate);
+                cluster.stop(Shutdown::Immediate);
+                stay_down(&mut dice);
+                cluster.launch();
                 session = back(&cluster, None);
                 "the server was stopped at once"
             }

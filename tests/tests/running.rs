@@ -312,3 +312,52 @@ fn receive_keeps_a_body_byte_for_byte() {
         )
     );
 }
+
+#[test]
+fn nobody_runs_what_is_not_his() {
+    let cluster = Cluster::quiet();
+    let mut admin = cluster.database("run_roles");
+    admin.batch(
+        "CREATE ROLE run_red LOGIN; CREATE ROLE run_blue LOGIN; CREATE ROLE run_reader LOGIN;
+         SELECT recur.grant_access('run_red', 'author'), recur.grant_access('run_blue', 'author'), recur.grant_access('run_reader', 'reader')",
+    );
+    let mut red = cluster.session_as("run_red", "run_roles");
+    let action = create(&mut red, "a", ", starts_at => '2026-01-01Z'");
+    let owner: String = red.value("SELECT owner::text FROM recur.trigger($1)", &[&action]);
+    assert_eq!(owner, "run_red");
+    let owner: String = red.value("SELECT owner::text FROM recur.enqueue('p', 't')", &[]);
+    assert_eq!(owner, "run_red");
+    let made: i64 = red.value(
+        "SELECT count(*) FROM recur.backfill($1, '2026-01-01Z', '2026-01-01 05:00Z')",
+        &[&action],
+    );
+    assert_eq!(made, 6);
+    let mut blue = cluster.session_as("run_blue", "run_roles");
+    for statement in [
+        format!("SELECT recur.trigger('{action}')"),
+        format!("SELECT recur.backfill('{action}', '2026-01-01Z', '2026-01-02Z')"),
+        format!("SELECT recur.explain('{action}', '2026-01-01Z')"),
+    ] {
+        let (code, message, _) = blue.error(&statement);
+        assert_eq!(
+            (code.as_str(), message),
+            ("P0002", format!("no action has the id {action}")),
+            "{statement}"
+        );
+    }
+    // Past the door that looks: what runs as the extension's owner looks again.
+    let sneaked: i64 = blue.value(
+        "SELECT count(*) FROM recur._dispatch_by_hand($1, 'manual', now(), NULL) AS d WHERE d.id IS NOT NULL",
+        &[&action],
+    );
+    assert_eq!(sneaked, 0);
+    let mut reader = cluster.session_as("run_reader", "run_roles");
+    for statement in [
+        format!("SELECT recur.trigger('{action}')"),
+        "SELECT recur.enqueue('p', 't')".to_owned(),
+        "SELECT recur.receive('p', 't', '')".to_owned(),
+        "SELECT recur.tick()".to_owned(),
+    ] {
+        assert_eq!(reader.error(&statement).0, "42501", "{statement}");
+    }
+}
