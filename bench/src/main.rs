@@ -1,6 +1,6 @@
 //! Measures pg_recur beside what it competes with, and writes `bench/RESULTS.md`.
 //!
-//!     pg_recur-bench [--full] [SECTION …]
+//!     pg_recur-bench [--full] [--actions=N] [SECTION …]
 //!
 //! Every figure is a ratio of two sides that took turns in one run; a section replaces its own part of the results.
 
@@ -18,6 +18,8 @@ use report::Report;
 #[derive(Clone, Copy)]
 pub struct Size {
     pub full: bool,
+    /// So many actions only, where a section runs over several sizes.
+    pub actions: Option<i64>,
 }
 
 type Section = fn(Size, &mut Report);
@@ -27,11 +29,17 @@ const SECTIONS: [(&str, &str, Section); 1] = [
 ];
 
 fn main() {
-    let mut size = Size { full: false };
+    let mut size = Size {
+        full: false,
+        actions: None,
+    };
     let mut wanted = Vec::new();
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--full" => size.full = true,
+            option if option.starts_with("--actions=") => {
+                size.actions = option["--actions=".len()..].parse().ok();
+            }
             name if SECTIONS.iter().any(|(known, _, _)| *known == name) => wanted.push(argument),
             name => {
                 let known: Vec<_> = SECTIONS.iter().map(|(name, _, _)| *name).collect();

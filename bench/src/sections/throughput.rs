@@ -130,6 +130,8 @@ Target: 0.9 of the limit; at most 2 KB of WAL a dispatch.",
         false => &[(1_000, 9), (10_000, 5), (100_000, 3)],
         true => &[(1_000, 15), (100_000, 5), (1_000_000, 3)],
     };
+    let one = size.actions.map(|count| [(count, 5)]);
+    let sizes = one.as_ref().map_or(sizes, |one| one.as_slice());
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();
