@@ -2,7 +2,7 @@
 //! own under `sql/queries/`.
 
 use super::decide::Unfinished;
-use super::query::{instant_at, queries, required, uuid_at, uuids};
+use super::query::{Row, instant_at, queries, required, uuid_at, uuids};
 use crate::pg::time;
 use chrono::{DateTime, Utc};
 use pgrx::datum::DatumWithOid;
@@ -73,7 +73,7 @@ pub struct StoredDefinition {
     pub keeps_history: bool,
 }
 
-fn locked_timer(row: &pgrx::spi::SpiTupleTable) -> SpiResult<LockedTimer> {
+fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
     Ok(LockedTimer {
         action: uuid_at(row, 1)?,
         due_at: required(instant_at(row, 2)?)?,

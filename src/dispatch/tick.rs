@@ -105,7 +105,7 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
 /// Locks what the batch is about.
 fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     let mut last_tenant = None;
-    let locked = match &scope.order {
+    let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
         Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
         Order::Staged { instant } => store::lock_due(*instant, *instant, batch_size)?,
@@ -122,6 +122,10 @@ fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
         last_tenant,
         ..Tick::default()
     };
+    if locked.len() > guc::notify_each_max() {
+        // No listener sees the order of so many. In the order of the indexes, neighbours are found on the same pages.
+        locked.sort_unstable_by_key(|timer| timer.action);
+    }
     Ok((tick, locked))
 }
 
