@@ -224,8 +224,10 @@ CREATE TRIGGER mend AFTER UPDATE ON recur.definitions
 
 CREATE TRIGGER wake_dispatcher_on_insert AFTER INSERT ON recur.timers
     FOR EACH ROW WHEN (NEW.due_at IS NOT NULL) EXECUTE FUNCTION recur._timers_changed();
+-- One that is due later than before is found by whoever wakes for what it was: no word is needed, nor the price of asking
+-- who moves it, once for each dispatch.
 CREATE TRIGGER wake_dispatcher AFTER UPDATE OF due_at, next_run_at ON recur.timers
-    FOR EACH ROW WHEN (NEW.due_at IS NOT NULL AND NEW.due_at IS DISTINCT FROM OLD.due_at AND NOT recur._is_dispatching())
+    FOR EACH ROW WHEN ((NEW.due_at < OLD.due_at OR (OLD.due_at IS NULL AND NEW.due_at IS NOT NULL)) AND NOT recur._is_dispatching())
     EXECUTE FUNCTION recur._timers_changed();
 
 CREATE TABLE recur.progress (

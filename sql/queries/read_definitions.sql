@@ -1,9 +1,10 @@
 -- What the decision needs of the locked actions. A statement of its own, after the lock: it sees every edit that
--- was committed before the lock was granted. Spans are in microseconds.
+-- was committed before the lock was granted. Spans are in microseconds, worked out only
+-- where there are any: that is arithmetic on numerics.
 -- $1 uuid[]: actions
 SELECT d.id, d.schedule::text, d.timezone::text, d.starts_at, d.ends_at, d.max_runs, d.on_dst_gap, d.on_dst_fold,
        d.misfire, (extract(epoch FROM d.misfire_grace) * 1000000)::bigint, d.catchup_limit, d.overlap,
-       nullif(extract(epoch FROM d.jitter) * 1000000, 0)::bigint,
+       CASE WHEN d.jitter <> '0' THEN (extract(epoch FROM d.jitter) * 1000000)::bigint END,
        (extract(epoch FROM d.horizon) * 1000000)::bigint, d.horizon_count,
        d.notify_channel, d.provider, d.action_type, d.namespace, d.tenant,
        d.keep_history = 'all'

@@ -13,29 +13,34 @@ use std::collections::BTreeMap;
 /// NOTIFY refuses 8000 bytes and more.
 const LONGEST_MESSAGE: usize = 7_999;
 
-pub fn messages(announced: &[Announced]) -> Notifications {
-    let default_channel = guc::notify_channel();
-    let channel_of =
-        |dispatch: &Announced| dispatch.channel.clone().unwrap_or(default_channel.clone());
+/// One message for each.
+pub fn messages(announced: impl IntoIterator<Item = Announced>) -> Notifications {
     let mut notifications = Notifications::default();
-    if announced.len() > guc::notify_each_max() {
-        let mut counts = BTreeMap::<(String, &str), usize>::new();
-        for dispatch in announced {
-            *counts
-                .entry((channel_of(dispatch), &dispatch.provider))
-                .or_default() += 1;
-        }
-        for ((channel, provider), count) in counts {
-            notifications.channels.push(channel);
-            notifications
-                .payloads
-                .push(json!({ "provider": provider, "count": count }).to_string());
-        }
-        return notifications;
-    }
     for dispatch in announced {
-        notifications.channels.push(channel_of(dispatch));
-        notifications.payloads.push(message(dispatch));
+        let payload = message(&dispatch);
+        let channel = dispatch.channel.unwrap_or_else(guc::notify_channel);
+        notifications.channels.push(channel);
+        notifications.payloads.push(payload);
+    }
+    notifications
+}
+
+/// One message for each channel and provider, from (channel, provider, count).
+pub fn counts<'a>(
+    announced: impl IntoIterator<Item = (Option<&'a str>, &'a str, i64)>,
+) -> Notifications {
+    let default_channel = guc::notify_channel();
+    let mut counts = BTreeMap::<(&str, &str), i64>::new();
+    for (channel, provider, count) in announced {
+        let channel = channel.unwrap_or(&default_channel);
+        *counts.entry((channel, provider)).or_default() += count;
+    }
+    let mut notifications = Notifications::default();
+    for ((channel, provider), count) in counts {
+        notifications.channels.push(channel.to_owned());
+        notifications
+            .payloads
+            .push(json!({ "provider": provider, "count": count }).to_string());
     }
     notifications
 }
@@ -66,16 +71,10 @@ pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<
     let each_max = guc::notify_each_max();
     let found = store::newly_available(after, until, each_max as i64 + 1)?;
     if found.len() <= each_max {
-        return store::notify(messages(&found));
+        return store::notify(messages(found));
     }
-    let mut notifications = Notifications::default();
-    for (channel, provider, count) in store::count_newly_available(after, until)? {
-        notifications
-            .channels
-            .push(channel.unwrap_or_else(guc::notify_channel));
-        notifications
-            .payloads
-            .push(json!({ "provider": provider, "count": count }).to_string());
-    }
-    store::notify(notifications)
+    let counted = store::count_newly_available(after, until)?;
+    store::notify(counts(counted.iter().map(|(channel, provider, count)| {
+        (channel.as_deref(), provider.as_str(), *count)
+    })))
 }

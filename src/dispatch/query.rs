@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys::{self, BuiltinOid, PgOid};
 use pgrx::prelude::*;
-use pgrx::spi::{OwnedPreparedStatement, SpiClient, SpiResult, SpiTupleTable};
+use pgrx::spi::{OwnedPreparedStatement, SpiClient, SpiResult};
 use std::cell::OnceCell;
 use uuid::Uuid;
 
@@ -48,14 +48,32 @@ impl Query {
     pub fn rows<T>(
         &self,
         arguments: &[DatumWithOid],
-        read: impl Fn(&SpiTupleTable) -> SpiResult<T>,
+        read: impl Fn(&Row) -> SpiResult<T>,
     ) -> SpiResult<Vec<T>> {
         Spi::connect_mut(|client| {
             let plan = self.plan(client)?;
-            let mut table = client.update(plan, None, arguments)?;
-            let mut rows = Vec::with_capacity(table.len());
-            while table.next().is_some() {
-                rows.push(read(&table)?);
+            client.update(plan, None, arguments)?;
+            // SAFETY: SPI has just put the result there, and nothing else runs until it has been read.
+            let Some(table) = (unsafe { pg_sys::SPI_tuptable.as_ref() }) else {
+                return Ok(Vec::new());
+            };
+            let tuples = unsafe { std::slice::from_raw_parts(table.vals, table.numvals as usize) };
+            let columns = unsafe { (*table.tupdesc).natts } as usize;
+            let mut row = Row {
+                values: vec![pg_sys::Datum::null(); columns],
+                nulls: vec![true; columns],
+            };
+            let mut rows = Vec::with_capacity(tuples.len());
+            for tuple in tuples {
+                unsafe {
+                    pg_sys::heap_deform_tuple(
+                        *tuple,
+                        table.tupdesc,
+                        row.values.as_mut_ptr(),
+                        row.nulls.as_mut_ptr(),
+                    );
+                }
+                rows.push(read(&row)?);
             }
             Ok(rows)
         })
@@ -70,16 +88,34 @@ impl Query {
     }
 }
 
+/// A row of a result, taken apart once: asking the server for each column by itself takes longer than the query.
+pub struct Row {
+    values: Vec<pg_sys::Datum>,
+    nulls: Vec<bool>,
+}
+
+impl Row {
+    /// The column's type must be the one that the query gives it.
+    pub fn get<T: FromDatum>(&self, ordinal: usize) -> SpiResult<Option<T>> {
+        let column = ordinal - 1;
+        let (Some(value), Some(is_null)) = (self.values.get(column), self.nulls.get(column)) else {
+            return Err(pgrx::spi::SpiError::InvalidPosition);
+        };
+        // SAFETY: the value lives in SPI's memory while the row is read.
+        Ok(unsafe { T::from_datum(*value, *is_null) })
+    }
+}
+
 pub fn required<T>(value: Option<T>) -> SpiResult<T> {
     value.ok_or(pgrx::spi::SpiError::InvalidPosition)
 }
 
-pub fn uuid_at(row: &SpiTupleTable, ordinal: usize) -> SpiResult<Uuid> {
+pub fn uuid_at(row: &Row, ordinal: usize) -> SpiResult<Uuid> {
     let value: PgUuid = required(row.get(ordinal)?)?;
     Ok(Uuid::from_bytes(*value.as_bytes()))
 }
 
-pub fn instant_at(row: &SpiTupleTable, ordinal: usize) -> SpiResult<Option<DateTime<Utc>>> {
+pub fn instant_at(row: &Row, ordinal: usize) -> SpiResult<Option<DateTime<Utc>>> {
     let value: Option<TimestampWithTimeZone> = row.get(ordinal)?;
     Ok(value.and_then(|value| time::from_micros(pg_sys::TimestampTz::from(value))))
 }

@@ -2,9 +2,10 @@
 //! own under `sql/queries/`.
 
 use super::decide::Unfinished;
-use super::query::{instant_at, queries, required, uuid_at, uuids};
+use super::query::{Row, instant_at, queries, required, uuid_at, uuids};
 use crate::pg::time;
 use chrono::{DateTime, Utc};
+use pgrx::datum::DatumWithOid;
 use pgrx::spi::SpiResult;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -18,6 +19,7 @@ queries! {
     TAKE_BACK_FINISHED = "take_back_finished.sql" (UUIDARRAYOID);
     CANCEL_PREVIOUS = "cancel_previous.sql" (UUIDARRAYOID);
     INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    INSERT_MISSING_DISPATCHES = "insert_missing_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
@@ -71,7 +73,7 @@ pub struct StoredDefinition {
     pub keeps_history: bool,
 }
 
-fn locked_timer(row: &pgrx::spi::SpiTupleTable) -> SpiResult<LockedTimer> {
+fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
     Ok(LockedTimer {
         action: uuid_at(row, 1)?,
         due_at: required(instant_at(row, 2)?)?,
@@ -198,22 +200,34 @@ pub struct NewDispatch {
     pub available_at: Instant,
 }
 
+/// A dispatch that is there already is an error.
+pub fn insert_dispatches(new: &[NewDispatch]) -> SpiResult<()> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    INSERT_DISPATCHES.with(|query| query.execute(&columns(new)))
+}
+
 /// The ids of those that were not there before.
-pub fn insert_dispatches(new: &[NewDispatch]) -> SpiResult<HashSet<Uuid>> {
+pub fn insert_missing_dispatches(new: &[NewDispatch]) -> SpiResult<HashSet<Uuid>> {
     if new.is_empty() {
         return Ok(HashSet::new());
     }
+    let rows =
+        INSERT_MISSING_DISPATCHES.with(|query| query.rows(&columns(new), |row| uuid_at(row, 1)))?;
+    Ok(rows.into_iter().collect())
+}
+
+fn columns(new: &[NewDispatch]) -> [DatumWithOid<'static>; 4] {
     let instants = |of: fn(&NewDispatch) -> Instant| -> Vec<_> {
         new.iter().map(|one| time::timestamptz(of(one))).collect()
     };
-    let arguments = [
+    [
         uuids(new.iter().map(|one| one.id)).into(),
         uuids(new.iter().map(|one| one.action)).into(),
         instants(|one| one.occurrence).into(),
         instants(|one| one.available_at).into(),
-    ];
-    let rows = INSERT_DISPATCHES.with(|query| query.rows(&arguments, |row| uuid_at(row, 1)))?;
-    Ok(rows.into_iter().collect())
+    ]
 }
 
 /// How a timer goes on.

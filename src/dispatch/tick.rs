@@ -69,8 +69,43 @@ pub fn run_batch(scope: &Scope) -> Tick {
 }
 
 fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
+    let mut errors: Vec<ActionError> = Vec::new();
+    // Locked and advanced by the same subtransaction: a row that one has locked and another advances would have to
+    // remember both, in a multixact.
+    let together = subtransaction::attempt(|| {
+        let (tick, locked) = lock(scope, batch_size)?;
+        let written = write(scope, &locked, Care::Little)?;
+        SpiResult::Ok((tick, written))
+    });
+    let mut tick = match together {
+        Ok(done) => {
+            let (mut tick, written) = done?;
+            tick.add(written, &mut errors);
+            tick
+        }
+        // One of them is to blame. Alone, each shows whether it is the one.
+        Err(_) => {
+            let (mut tick, locked) = lock(scope, batch_size)?;
+            for timer in &locked {
+                check_for_interrupts!();
+                let alone = std::slice::from_ref(timer);
+                match subtransaction::attempt(|| write(scope, alone, Care::Much)) {
+                    Ok(written) => tick.add(written?, &mut errors),
+                    Err(failure) => errors.push(ActionError::from_failure(timer.action, failure)),
+                }
+            }
+            tick
+        }
+    };
+    tick.failed = errors.len();
+    record_errors(errors, scope.now)?;
+    Ok(tick)
+}
+
+/// Locks what the batch is about.
+fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     let mut last_tenant = None;
-    let locked = match &scope.order {
+    let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
         Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
         Order::Staged { instant } => store::lock_due(*instant, *instant, batch_size)?,
@@ -81,32 +116,25 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
             locked
         }
     };
-    let mut tick = Tick {
+    let tick = Tick {
         full: locked.len() as i64 == batch_size,
         last_due_at: locked.last().map(|timer| timer.due_at),
         last_tenant,
         ..Tick::default()
     };
-    if locked.is_empty() {
-        return Ok(tick);
+    if locked.len() > guc::notify_each_max() {
+        // No listener sees the order of so many. In the order of the indexes, neighbours are found on the same pages.
+        locked.sort_unstable_by_key(|timer| timer.action);
     }
-    let mut errors: Vec<ActionError> = Vec::new();
-    match subtransaction::attempt(|| write(scope, &locked)) {
-        Ok(written) => tick.add(written?, &mut errors),
-        // One of them is to blame. Alone, each shows whether it is the one.
-        Err(_) => {
-            for timer in &locked {
-                check_for_interrupts!();
-                match subtransaction::attempt(|| write(scope, std::slice::from_ref(timer))) {
-                    Ok(written) => tick.add(written?, &mut errors),
-                    Err(failure) => errors.push(ActionError::from_failure(timer.action, failure)),
-                }
-            }
-        }
-    }
-    tick.failed = errors.len();
-    record_errors(errors, scope.now)?;
-    Ok(tick)
+    Ok((tick, locked))
+}
+
+/// How sure it is that no occurrence has a dispatch yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// It should not have one: if it has, the batch fails and is repeated with care.
+    Little,
+    Much,
 }
 
 /// What writing some of the timers came to.
@@ -163,7 +191,10 @@ impl Tick {
     }
 }
 
-fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
+fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written> {
+    if locked.is_empty() {
+        return Ok(Written::default());
+    }
     let now = scope.now;
     let definitions = store::read_definitions(locked.iter().map(|timer| timer.action).collect())?;
     let mut written = Written::default();
@@ -174,9 +205,11 @@ fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
     repeated.drop_unrecorded(&mut new, &definitions);
     let cancelling = decisions.iter().filter(|(_, d)| d.cancels_previous);
     store::cancel_previous(cancelling.map(|(action, _)| *action).collect())?;
-    let inserted = store::insert_dispatches(&new)?;
-    if inserted.len() < new.len() {
+    if repeated.is_possible() || care == Care::Much {
+        let inserted = store::insert_missing_dispatches(&new)?;
         new.retain(|dispatch| inserted.contains(&dispatch.id));
+    } else {
+        store::insert_dispatches(&new)?;
     }
     repeated.take_back_finished(&mut new)?;
     written.dispatched = new.len();
@@ -192,12 +225,19 @@ fn write(scope: &Scope, locked: &[LockedTimer]) -> SpiResult<Written> {
         .collect();
     store::advance_timers(&advances(&decisions, &new, now, &mut written))?;
     store::record_events(events(&decisions, &new, &mut written))?;
-    let available: Vec<Announced> = new
+    let available: Vec<(&NewDispatch, &StoredDefinition)> = new
         .iter()
         .filter(|dispatch| dispatch.available_at <= clock)
-        .filter_map(|dispatch| announced(dispatch, definitions.get(&dispatch.action)?))
+        .filter_map(|dispatch| Some((dispatch, definitions.get(&dispatch.action)?)))
         .collect();
-    store::notify(announce::messages(&available))?;
+    store::notify(if available.len() > guc::notify_each_max() {
+        announce::counts(available.iter().map(|(_, definition)| {
+            let channel = definition.notify_channel.as_deref();
+            (channel, definition.provider.as_str(), 1)
+        }))
+    } else {
+        announce::messages(available.into_iter().map(announced))
+    })?;
     // Of the others the first dispatcher tells when they are available: it may be another than this process.
     if let Some(later) = new
         .iter()
@@ -317,6 +357,10 @@ impl Repeated {
         Repeated(last.collect())
     }
 
+    fn is_possible(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     fn is_suspect(&self, one: &NewDispatch) -> bool {
         let last = self.0.get(&one.action);
         last.is_some_and(|last| *last >= one.occurrence)
@@ -407,8 +451,8 @@ fn rfc3339(instant: Instant) -> String {
     instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-fn announced(dispatch: &NewDispatch, definition: &StoredDefinition) -> Option<Announced> {
-    Some(Announced {
+fn announced((dispatch, definition): (&NewDispatch, &StoredDefinition)) -> Announced {
+    Announced {
         id: dispatch.id,
         action: Some(dispatch.action),
         scheduled_at: dispatch.occurrence,
@@ -417,7 +461,7 @@ fn announced(dispatch: &NewDispatch, definition: &StoredDefinition) -> Option<An
         provider: definition.provider.clone(),
         action_type: definition.action_type.clone(),
         channel: definition.notify_channel.clone(),
-    })
+    }
 }
 
 /// Keeps errors on their actions' rows, gives up on those that fail again and again, and tells people of them.

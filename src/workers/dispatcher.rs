@@ -118,6 +118,7 @@ impl Summary {
 }
 
 /// What a turn found out about the time to come.
+#[derive(Default)]
 struct Outlook {
     next_instant: Option<DateTime<Utc>>,
     next_available: Option<DateTime<Utc>>,
@@ -167,6 +168,10 @@ impl Dispatcher {
             let look = || -> SpiResult<Outlook> {
                 if announces {
                     announce_later_ones(announced_until, now)?;
+                }
+                // While there is more to do, nobody asks what comes after.
+                if tick.more() || !matches!(scope.order, Order::Oldest) {
+                    return Ok(Outlook::default());
                 }
                 let next_instant = store::next_instant(low_water)?;
                 let herd = match next_instant {

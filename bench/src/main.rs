@@ -1,0 +1,66 @@
+//! Measures pg_recur beside what it competes with, and writes `bench/RESULTS.md`.
+//!
+//!     pg_recur-bench [--full] [--actions=N] [SECTION …]
+//!
+//! Every figure is a ratio of two sides that took turns in one run; a section replaces its own part of the results.
+
+mod actions;
+mod limit;
+mod measure;
+mod plot;
+mod report;
+mod sections;
+mod server;
+
+use report::Report;
+
+/// How large a run is.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub full: bool,
+    /// So many actions only, where a section runs over several sizes.
+    pub actions: Option<i64>,
+}
+
+type Section = fn(Size, &mut Report);
+
+const SECTIONS: [(&str, &str, Section); 1] = [(
+    "throughput",
+    "Dispatch throughput",
+    sections::throughput::run,
+)];
+
+fn main() {
+    let mut size = Size {
+        full: false,
+        actions: None,
+    };
+    let mut wanted = Vec::new();
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--full" => size.full = true,
+            option if option.starts_with("--actions=") => {
+                size.actions = option["--actions=".len()..].parse().ok();
+            }
+            name if SECTIONS.iter().any(|(known, _, _)| *known == name) => wanted.push(argument),
+            name => {
+                let known: Vec<_> = SECTIONS.iter().map(|(name, _, _)| *name).collect();
+                eprintln!(
+                    "unknown section \"{name}\"; there are: {}",
+                    known.join(", ")
+                );
+                std::process::exit(2);
+            }
+        }
+    }
+    for (name, title, section) in SECTIONS {
+        if !wanted.is_empty() && !wanted.iter().any(|one| one == name) {
+            continue;
+        }
+        report::progress(&format!("== {title}"));
+        let started = std::time::Instant::now();
+        let mut report = Report::new(name, title, size.full);
+        section(size, &mut report);
+        report.write(started.elapsed());
+    }
+}

@@ -1,0 +1,3 @@
+//! One file for each section of the results.
+
+pub mod throughput;
