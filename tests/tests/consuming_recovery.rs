@@ -391,7 +391,7 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
         "42501"
     );
     assert_eq!(
-        red.error("UPDATE recur.live_dispatches SET payload = '{}'")
+        red.error("UPDATE recur.live_dispatches SET provider = 'p'")
             .0,
         "42501"
     );

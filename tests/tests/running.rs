@@ -345,12 +345,14 @@ fn nobody_runs_what_is_not_his() {
             "{statement}"
         );
     }
-    // Past the door that looks: what runs as the extension's owner looks again.
-    let sneaked: i64 = blue.value(
-        "SELECT count(*) FROM recur._dispatch_by_hand($1, 'manual', now(), NULL) AS d WHERE d.id IS NOT NULL",
+    // Past the door that looks: what has the work done by the extension's owner looks again.
+    let sneaked: Option<Uuid> = blue.value("SELECT recur._dispatch_by_hand($1, NULL)", &[&action]);
+    assert_eq!(sneaked, None);
+    let sneaked: Option<Vec<Uuid>> = blue.value(
+        "SELECT recur._dispatch_missing($1, '2026-01-01Z', '2026-01-02Z', 10)",
         &[&action],
     );
-    assert_eq!(sneaked, 0);
+    assert_eq!(sneaked, None);
     let mut reader = cluster.session_as("run_reader", "run_roles");
     for statement in [
         format!("SELECT recur.trigger('{action}')"),
