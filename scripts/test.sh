@@ -9,8 +9,8 @@ say "Formatting"
 cargo fmt --all --check
 say "Lints"
 cargo clippy --workspace --all-targets $FEATURES -- -D warnings
-say "The engine"
-cargo test -p recurrence
+say "The engine, and the examples in the client's documentation"
+cargo test -p recurrence -p recur-client
 
 say "Inside the server (PostgreSQL $PG_MAJOR)"
 pgdata=$(mktemp -d /tmp/pg_recur-pgdata.XXXXXX)

@@ -43,8 +43,9 @@ const connectionString = process.argv[2]
 const pool = new pg.Pool({ connectionString, max: 2 })
 pool.on('error', () => {})
 
-// 57P: the server is going, or not there yet; 08: the connection failed; no code of five letters: it broke.
-const isDisconnected = ({ code }) => !/^[0-9A-Z]{5}$/.test(code ?? '') || /^(57P|08)/.test(code)
+// What is no answer of the server is a broken connection; 57P means that it is going, or not there yet, 08 that a pooler
+// has lost it.
+const isDisconnected = (error) => !(error instanceof pg.DatabaseError) || /^(57P|08)/.test(error.code)
 
 async function query(sql, ...parameters) {
   for (let pause = 0.1; ; pause = Math.min(pause * 2, 10)) {

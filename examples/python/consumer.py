@@ -67,10 +67,8 @@ class Database:
                         self.connection = await self.connect()
                     return await (await self.connection.execute(sql, parameters)).fetchall()
             except psycopg.OperationalError as error:
+                # A broken connection knows it; the next one to ask makes a new one.
                 print(f"no connection: {error}; next try in {pause} s", file=sys.stderr)
-                async with self.lock:
-                    if self.connection is not None:
-                        await self.connection.close()
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 10)
 

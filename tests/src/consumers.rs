@@ -50,6 +50,7 @@ impl Example {
         settings: &[(&str, &str)],
     ) -> Example {
         let output = NamedTempFile::new().expect("a file");
+        let file = output.reopen().expect("a file");
         let plain = format!("host={host} port={port} user=postgres dbname={database}");
         let mut command = match language {
             Language::Rust => Command::new(rust()),
@@ -73,8 +74,8 @@ impl Example {
         let child = command
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
-            .stdout(output.reopen().expect("a file"))
-            .stderr(output.reopen().expect("a file"))
+            .stdout(file.try_clone().expect("a file"))
+            .stderr(file)
             .spawn()
             .expect("the consumer starts");
         Example { child, output }
