@@ -188,7 +188,7 @@ fn gather(session: &mut Session) -> DateTime<Utc> {
         "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', enabled => false)) FROM generate_series(1, {HERD}) AS n"
     ));
     let instant: DateTime<Utc> = session.value(
-        "SELECT date_trunc('second', clock_timestamp()) + interval '12 seconds'",
+        "SELECT date_trunc('second', clock_timestamp()) + interval '15 seconds'",
         &[],
     );
     let schedule = instant.format("%-S %-M %-H * * *").to_string();

@@ -75,11 +75,10 @@ fn prepared(cluster: &Cluster) -> Session {
 
 #[test]
 fn an_earlier_instant_is_seen_at_once() {
-    // The safety nets are an hour and a minute wide: whatever fires below fires because it was heard of.
+    // The safety net is an hour wide: whatever fires below fires because it was heard of.
     let cluster =
         Cluster::with("shared_preload_libraries = 'pg_recur'\nmax_prepared_transactions = 5");
     let mut session = prepared(&cluster);
-    let started = std::time::Instant::now();
     let dispatched = |session: &mut Session, name: &str| -> i64 {
         session.value(
             "SELECT count(*) FROM recur.dispatches AS d JOIN recur.definitions AS a ON a.id = d.action_id WHERE a.name = $1",
@@ -113,10 +112,6 @@ fn an_earlier_instant_is_seen_at_once() {
     eventually("one of a prepared transaction", || {
         dispatched(&mut session, "prepared") == 1
     });
-    assert!(
-        started.elapsed().as_secs() < 60,
-        "too slow for this test to tell the signals from the safety net"
-    );
 }
 
 #[test]
