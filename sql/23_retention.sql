@@ -60,7 +60,7 @@ COMMENT ON FUNCTION recur._history_partition IS 'Internal: the partition that hi
 ALTER TABLE recur.events ALTER COLUMN partition SET DEFAULT recur._history_partition();
 ALTER TABLE recur.finished_dispatches ALTER COLUMN partition SET DEFAULT recur._history_partition();
 
--- Passes the turn on if it is time. Called by the maintenance worker, and by recur.purge.
+-- Passes the turn on if it is time. Called by the maintenance worker.
 CREATE FUNCTION recur._turn_history(retention interval, at timestamptz) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp

@@ -54,7 +54,8 @@ DECLARE
 BEGIN
     DELETE FROM recur.live_dispatches AS l
      WHERE l.action_id = _withdraw.action_id AND l.status = 'pending' AND l.trigger = 'schedule' AND l.attempt = 0
-       AND l.scheduled_at > _withdraw.at;
+       -- Neither due, by everybody's clock, nor made available by recur.tick with a clock of its own.
+       AND l.scheduled_at > _withdraw.at AND l.available_at > _withdraw.at;
     GET DIAGNOSTICS withdrawn = ROW_COUNT;
     IF withdrawn > 0 THEN
         UPDATE recur.timers AS t

@@ -8,13 +8,16 @@ CREATE FUNCTION recur._announce(ids uuid[], each_max int DEFAULT NULL) RETURNS v
 AS $$
 BEGIN
     IF cardinality(_announce.ids) <= coalesce(_announce.each_max, current_setting('recur.notify_each_max', true)::int, 100) THEN
+        -- Four names of 255 characters can be longer than a notification may be: whoever needs them has the id.
         PERFORM pg_notify(coalesce(l.notify_channel, current_setting('recur.notify_channel', true), 'recur'),
-                          json_build_object('id', l.id, 'action_id', l.action_id,
-                              'scheduled_at', to_char(l.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')
-                                              || coalesce('.' || nullif(to_char(l.scheduled_at, 'US'), '000000'), '') || 'Z',
-                              'namespace', l.namespace, 'tenant', l.tenant, 'provider', l.provider,
-                              'action_type', l.action_type)::text)
-           FROM recur.live_dispatches AS l
+                          CASE WHEN octet_length(m.whole) < 8000 THEN m.whole ELSE m.short END)
+           FROM recur.live_dispatches AS l,
+                to_char(l.scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS') AS second,
+        LATERAL (SELECT second || coalesce('.' || nullif(to_char(l.scheduled_at, 'US'), '000000'), '') || 'Z' AS instant) AS i,
+        LATERAL (SELECT json_build_object('id', l.id, 'action_id', l.action_id, 'scheduled_at', i.instant)::text AS short,
+                        json_build_object('id', l.id, 'action_id', l.action_id, 'scheduled_at', i.instant,
+                                          'namespace', l.namespace, 'tenant', l.tenant, 'provider', l.provider,
+                                          'action_type', l.action_type)::text AS whole) AS m
           WHERE l.id = ANY (_announce.ids);
     ELSE
         PERFORM pg_notify(o.channel, json_build_object('provider', o.provider, 'count', o.number)::text)
