@@ -126,11 +126,16 @@ fn what_is_available_later_is_told_then_whoever_wrote_it() {
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
     // Jittered dispatches of a session's own tick, with a clock of its own: nothing else wakes the dispatchers.
-    session.batch(
-        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', jitter => '2 seconds')) FROM generate_series(1, 20) AS n",
+    let created: chrono::DateTime<chrono::Utc> = session.value(
+        "SELECT clock_timestamp() FROM (SELECT count(recur.create('a' || n, '@yearly', 'p', 't', jitter => '2 seconds')) AS created
+                                          FROM generate_series(1, 20) AS n) AS all_of_them WHERE created = 20",
+        &[],
     );
-    let asleep = "SELECT count(*) FROM recur.workers WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'";
-    eventually("all three sleep", || session.value::<i64>(asleep, &[]) == 3);
+    let asleep = "SELECT count(*) FROM recur.workers
+                   WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping' AND state_since > $1";
+    eventually("all three have seen them and sleep", || {
+        session.value::<i64>(asleep, &[&created]) == 3
+    });
     assert_eq!(session.tick("2099-01-01Z").0, 20);
     let mut heard = HashSet::new();
     while heard.len() < 20 {
