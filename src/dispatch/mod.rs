@@ -8,5 +8,6 @@ pub mod decide;
 mod definition;
 pub mod id;
 mod query;
+mod repeated;
 pub mod store;
 pub mod tick;

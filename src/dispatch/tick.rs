@@ -2,6 +2,7 @@
 
 use super::decide::{self, Decision, Due, EndReason, Horizon, Overlap, Then};
 use super::definition::{self, Compiled};
+use super::repeated::Repeated;
 use super::store::{
     self, Advance, Announced, LockedTimer, NewDispatch, NewEvents, StoredDefinition,
 };
@@ -341,45 +342,6 @@ fn new_dispatches(
         }
     }
     new
-}
-
-/// Occurrences that are not later than the last one may have been dispatched, and be over, already: after a clock was set
-/// back, or a timer by hand. (One whose dispatch is not over yet is refused by the primary key.)
-struct Repeated(HashMap<Uuid, Instant>);
-
-impl Repeated {
-    fn of(locked: &[LockedTimer]) -> Repeated {
-        let last = locked
-            .iter()
-            .filter_map(|timer| Some((timer.action, timer.last_run_at?, timer.next_run_at)))
-            .filter(|(_, last, next)| last >= next)
-            .map(|(action, last, _)| (action, last));
-        Repeated(last.collect())
-    }
-
-    fn is_possible(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    fn is_suspect(&self, one: &NewDispatch) -> bool {
-        let last = self.0.get(&one.action);
-        last.is_some_and(|last| *last >= one.occurrence)
-    }
-
-    /// Where history is not kept, a suspect must have been dispatched.
-    fn drop_unrecorded(&self, new: &mut Vec<NewDispatch>, of: &HashMap<Uuid, StoredDefinition>) {
-        new.retain(|one| {
-            !self.is_suspect(one) || of.get(&one.action).is_none_or(|d| d.keeps_history)
-        });
-    }
-
-    /// Where it is kept, history tells.
-    fn take_back_finished(&self, inserted: &mut Vec<NewDispatch>) -> SpiResult<()> {
-        let suspects = inserted.iter().filter(|one| self.is_suspect(one));
-        let over = store::take_back_finished(suspects.map(|one| one.id).collect())?;
-        inserted.retain(|one| !over.contains(&one.id));
-        Ok(())
-    }
 }
 
 fn advances(
