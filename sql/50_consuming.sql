@@ -15,8 +15,11 @@ CREATE FUNCTION recur._group_is_free(lock_group text) RETURNS boolean
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    RETURN pg_try_advisory_xact_lock(hashtextextended(_group_is_free.lock_group, 'recur.live_dispatches'::regclass::oid::bigint))
-       AND NOT EXISTS (SELECT FROM recur.live_dispatches AS l
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(_group_is_free.lock_group, 'recur.live_dispatches'::regclass::oid::bigint)) THEN
+        RETURN false;
+    END IF;
+    -- A statement of its own: its snapshot is taken when the lock is held, and sees what the last holder did.
+    RETURN NOT EXISTS (SELECT FROM recur.live_dispatches AS l
                         WHERE l.lock_group = _group_is_free.lock_group AND l.status = 'running');
 END
 $$;
