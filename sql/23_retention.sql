@@ -50,10 +50,13 @@ CREATE TRIGGER replace BEFORE INSERT ON recur.history_turns
     FOR EACH ROW EXECUTE FUNCTION recur._turn_written();
 
 CREATE FUNCTION recur._history_partition() RETURNS smallint
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT coalesce((SELECT h.partition FROM recur.history_turns AS h ORDER BY h.opened_at DESC LIMIT 1), 0::smallint)
+BEGIN
+    -- In plpgsql, which keeps its plan. In SQL it would be planned anew for each report, which takes longer than the report.
+    RETURN coalesce((SELECT h.partition FROM recur.history_turns AS h ORDER BY h.opened_at DESC LIMIT 1), 0::smallint);
+END
 $$;
 COMMENT ON FUNCTION recur._history_partition IS 'Internal: the partition that history is written to now';
 

@@ -53,30 +53,76 @@ AS $$
 $$;
 COMMENT ON FUNCTION recur._answer IS 'Internal: what a batch of reports is answered';
 
+-- The most frequent report in batches, hence a statement of its own, like recur.complete. The reports are sorted, so that two
+-- batches lock in the same order; of two reports on one attempt the first counts.
 CREATE FUNCTION recur.complete_many(ids uuid[], attempts int[], results jsonb[] DEFAULT NULL)
     RETURNS TABLE (id uuid, accepted boolean, status text, problem text)
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
+    -- One plan, made once; see recur.claim.
+    SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off
+    SET jit = off
 AS $$
 DECLARE
-    chosen   uuid[];
-    numbers  int[];
-    given    jsonb[];
+    numbers int[];
 BEGIN
-    PERFORM recur._check_lengths('attempts', cardinality(complete_many.attempts), cardinality(complete_many.ids));
+    IF cardinality(complete_many.attempts) IS DISTINCT FROM cardinality(complete_many.ids) THEN
+        PERFORM recur._check_lengths('attempts', cardinality(complete_many.attempts), cardinality(complete_many.ids));
+    END IF;
     IF complete_many.results IS NOT NULL THEN
         PERFORM recur._check_lengths('results', cardinality(complete_many.results), cardinality(complete_many.ids));
     END IF;
-    SELECT array_agg(a.id), array_agg(a.number), array_agg(r.result)
-      INTO chosen, numbers, given
-      FROM recur._accept(complete_many.ids, complete_many.attempts) AS a
-      LEFT JOIN unnest(complete_many.results) WITH ORDINALITY AS r (result, number) ON r.number = a.number;
-    IF chosen IS NOT NULL THEN
-        PERFORM FROM recur._finish(chosen, 'completed', given);
+    WITH reports AS (
+        SELECT DISTINCT ON (u.id, u.attempt) u.id, u.attempt, u.result, u.number::int
+          FROM unnest(complete_many.ids, complete_many.attempts, complete_many.results) WITH ORDINALITY
+                   AS u (id, attempt, result, number)
+         ORDER BY u.id, u.attempt, u.number
+    ), gone AS (
+        DELETE FROM recur.live_dispatches AS l
+         USING reports AS u
+         WHERE l.id = u.id AND l.status = 'running' AND l.attempt = u.attempt AND l.lease_expires_at > clock_timestamp()
+        RETURNING u.number, l.id, l.action_id, l.scheduled_at, l.trigger, l.namespace, l.tenant, l.owner, l.subject, l.provider,
+                  l.action_type, l.payload, l.raw_payload, l.metadata, l.dedup_key, l.context, l.context_version,
+                  l.primary_agent, l.fallback_agent, l.priority, l.lock_group, l.notify_channel,
+                  l.attempt, l.releases, l.max_attempts, l.retry_backoff, l.lease, l.available_at, l.claimed_by,
+                  l.started_at, l.cancel_requested, u.result, l.error, l.errors, l.created_at
+    ), kept AS (
+        INSERT INTO recur.finished_dispatches
+               (id, action_id, scheduled_at, trigger, namespace, tenant, owner, subject, provider, action_type, payload, raw_payload,
+                metadata, dedup_key, context, context_version, primary_agent, fallback_agent, priority, lock_group, notify_channel,
+                status, attempt, releases, max_attempts, retry_backoff, lease, available_at, claimed_by, started_at,
+                finished_at, cancel_requested, result, error, errors, created_at, partition)
+        SELECT g.id, g.action_id, g.scheduled_at, g.trigger, g.namespace, g.tenant, g.owner, g.subject, g.provider, g.action_type, g.payload,
+               g.raw_payload, g.metadata, g.dedup_key, g.context, g.context_version, g.primary_agent, g.fallback_agent, g.priority,
+               g.lock_group, g.notify_channel, 'completed', g.attempt, g.releases, g.max_attempts, g.retry_backoff, g.lease,
+               g.available_at, g.claimed_by, g.started_at, clock_timestamp(), g.cancel_requested, g.result, g.error,
+               g.errors, g.created_at,
+               coalesce((SELECT h.partition FROM recur.history_turns AS h ORDER BY h.opened_at DESC LIMIT 1), 0::smallint)
+          FROM gone AS g
+         WHERE g.action_id IS NULL
+            OR coalesce((SELECT d.keep_history FROM recur.definitions AS d WHERE d.id = g.action_id), 'all') = 'all'
+    ), counts AS (
+        SELECT g.action_id, count(*)::int AS number FROM gone AS g WHERE g.action_id IS NOT NULL GROUP BY g.action_id
+    ), locked AS (
+        SELECT p.action_id, c.number
+          FROM recur.progress AS p JOIN counts AS c ON c.action_id = p.action_id
+         ORDER BY p.action_id
+           FOR UPDATE OF p
+    ), counted AS (
+        UPDATE recur.progress AS p
+           SET completed_count = p.completed_count + k.number, failed_in_a_row = 0
+          FROM locked AS k
+         WHERE p.action_id = k.action_id
+    )
+    SELECT array_agg(g.number) INTO numbers FROM gone AS g;
+    IF cardinality(numbers) = cardinality(complete_many.ids) THEN
+        RETURN QUERY SELECT u.id, true, 'completed'::text, NULL::text FROM unnest(complete_many.ids) AS u (id);
+    ELSE
+        RETURN QUERY
+        SELECT a.* FROM recur._answer(complete_many.ids, complete_many.attempts, numbers,
+                                      array_fill('completed'::text, ARRAY[coalesce(cardinality(numbers), 0)])) AS a;
     END IF;
-    RETURN QUERY
-    SELECT a.* FROM recur._answer(complete_many.ids, complete_many.attempts, numbers,
-                                  array_fill('completed'::text, ARRAY[coalesce(cardinality(numbers), 0)])) AS a;
 END
 $$;
 COMMENT ON FUNCTION recur.complete_many IS
