@@ -24,11 +24,10 @@ pub struct Size {
 
 type Section = fn(Size, &mut Report);
 
-const SECTIONS: [(&str, &str, Section); 1] = [(
-    "throughput",
-    "Dispatch throughput",
-    sections::throughput::run,
-)];
+const SECTIONS: [(&str, &str, Section); 2] = [
+    ("throughput", "Dispatch throughput", sections::throughput::run),
+    ("consume", "Consumer throughput", sections::consume::run),
+];
 
 fn main() {
     let mut size = Size {
@@ -45,10 +44,7 @@ fn main() {
             name if SECTIONS.iter().any(|(known, _, _)| *known == name) => wanted.push(argument),
             name => {
                 let known: Vec<_> = SECTIONS.iter().map(|(name, _, _)| *name).collect();
-                eprintln!(
-                    "unknown section \"{name}\"; there are: {}",
-                    known.join(", ")
-                );
+                eprintln!("unknown section \"{name}\"; there are: {}", known.join(", "));
                 std::process::exit(2);
             }
         }
