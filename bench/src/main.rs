@@ -24,9 +24,16 @@ pub struct Size {
 
 type Section = fn(Size, &mut Report);
 
-const SECTIONS: [(&str, &str, Section); 2] = [
+const SECTIONS: [(&str, &str, Section); 9] = [
     ("throughput", "Dispatch throughput", sections::throughput::run),
+    ("lateness", "Lateness", sections::lateness::run),
+    ("herds", "Herds", sections::herds::run),
+    ("idle", "Idle cost", sections::idle::run),
     ("consume", "Consumer throughput", sections::consume::run),
+    ("history", "History does not hurt", sections::history::run),
+    ("snapshot", "A held snapshot", sections::snapshot::run),
+    ("growth", "Growth", sections::growth::run),
+    ("cache", "Schedule cache", sections::cache::run),
 ];
 
 fn main() {

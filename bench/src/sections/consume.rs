@@ -31,6 +31,8 @@ CREATE INDEX ON bench.archive (archived_at);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Ours,
+    /// The same; the history that is there stays there.
+    OursKept,
     /// FOR UPDATE SKIP LOCKED on the same columns and indexes, the status changed in place.
     ByHand,
     /// Read with a visibility timeout, archive: as pgmq does it, in SQL.
@@ -43,6 +45,7 @@ impl Side {
             Side::Ours => {
                 "TRUNCATE recur.live_dispatches; TRUNCATE recur.finished_dispatches_0; VACUUM ANALYZE recur.live_dispatches"
             }
+            Side::OursKept => "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.live_dispatches",
             Side::ByHand => "TRUNCATE bench.jobs; VACUUM ANALYZE bench.jobs",
             Side::ReadArchive => "TRUNCATE bench.messages, bench.archive; VACUUM ANALYZE bench.messages",
         }
@@ -51,7 +54,7 @@ impl Side {
     /// Every side is planned for what it has to do.
     fn analyze(self) -> &'static str {
         match self {
-            Side::Ours => "ANALYZE recur.live_dispatches",
+            Side::Ours | Side::OursKept => "ANALYZE recur.live_dispatches",
             Side::ByHand => "ANALYZE bench.jobs",
             Side::ReadArchive => "ANALYZE bench.messages",
         }
@@ -59,7 +62,7 @@ impl Side {
 
     fn fill(self) -> &'static str {
         match self {
-            Side::Ours => {
+            Side::Ours | Side::OursKept => {
                 "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload, available_at)
                  SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
                         jsonb_build_object('n', n, 'text', repeat('x', 270)), now()
@@ -80,7 +83,7 @@ impl Side {
 
     fn claim(self) -> &'static str {
         match self {
-            Side::Ours => "SELECT id, attempt, payload FROM recur.claim($1)",
+            Side::Ours | Side::OursKept => "SELECT id, attempt, payload FROM recur.claim($1)",
             Side::ByHand => {
                 "UPDATE bench.jobs AS j
                     SET status = 'running', attempt = j.attempt + 1, claimed_by = 'bench', started_at = clock_timestamp(),
@@ -104,8 +107,8 @@ impl Side {
 
     fn complete(self, batch: i32) -> &'static str {
         match self {
-            Side::Ours if batch == 1 => "SELECT id FROM recur.complete($1, $2)",
-            Side::Ours => "SELECT id, accepted FROM recur.complete_many($1, $2)",
+            Side::Ours | Side::OursKept if batch == 1 => "SELECT id FROM recur.complete($1, $2)",
+            Side::Ours | Side::OursKept => "SELECT id, accepted FROM recur.complete_many($1, $2)",
             Side::ByHand => {
                 "UPDATE bench.jobs AS j
                     SET status = 'completed', finished_at = clock_timestamp(), lease_expires_at = NULL
@@ -131,7 +134,7 @@ impl Side {
         let mut done = 0;
         for _ in 0..turns {
             let limit: &(dyn postgres::types::ToSql + Sync) = match self {
-                Side::Ours => &batch,
+                Side::Ours | Side::OursKept => &batch,
                 _ => &i64::from(batch),
             };
             let rows = session.0.query(claim, &[limit]).expect("a claim");
@@ -144,7 +147,7 @@ impl Side {
                     let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
                     session.0.query(complete, &[&ids])
                 }
-                Side::Ours if batch == 1 => {
+                Side::Ours | Side::OursKept if batch == 1 => {
                     let (id, attempt): (Uuid, i32) = (rows[0].get(0), rows[0].get(1));
                     session.0.query(complete, &[&id, &attempt])
                 }

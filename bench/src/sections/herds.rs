@@ -1,0 +1,131 @@
+//! Ten thousand actions and more, due at one instant.
+
+use super::lateness::{millis, next_notification, sleep_until};
+use crate::Size;
+use crate::actions;
+use crate::measure::{Samples, grouped, short};
+use crate::plot::Plot;
+use crate::report::{Report, progress};
+use crate::server::{self, Server};
+use chrono::{SubsecRound, TimeDelta, Utc};
+use pg_recur_tests::Session;
+
+struct Herd {
+    /// How many were there, not yet available, just before the instant.
+    staged: i64,
+    /// Milliseconds after the instant: a consumer has claimed one; all can be claimed; the listener has heard of all.
+    first: f64,
+    last: f64,
+    heard: f64,
+}
+
+fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd {
+    session.batch("TRUNCATE recur.live_dispatches");
+    server::each(session, "VACUUM ANALYZE recur.timers");
+    let mut listener = server.bench();
+    listener.batch("LISTEN recur");
+    let mut consumer = server.bench();
+    let claim = consumer.0.prepare("SELECT id FROM recur.claim(1)").expect("a plan");
+    let _ = consumer.0.query(&claim, &[]);
+    let before = server::dispatched(session);
+    session.batch("BEGIN");
+    session.execute(
+        "UPDATE recur.timers SET due_at = now() + interval '1 day', next_run_at = now() + interval '1 day', last_run_at = NULL",
+        &[],
+    );
+    let due = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(ahead);
+    session.execute("UPDATE recur.timers SET due_at = $1, next_run_at = $1", &[&due]);
+    session.batch("COMMIT");
+    assert!(Utc::now() < due - TimeDelta::seconds(1), "the herd was set up in time");
+    sleep_until(due - TimeDelta::milliseconds(100));
+    let staged = server::dispatched(session) - before;
+    sleep_until(due);
+    let first = loop {
+        if consumer.0.query(&claim, &[]).is_ok_and(|rows| !rows.is_empty()) {
+            break millis(due, Utc::now());
+        }
+    };
+    // What was staged can be claimed from the instant on, by the clock alone.
+    let last = match staged >= count {
+        true => 0.0,
+        false => loop {
+            if server::dispatched(session) - before >= count {
+                break millis(due, Utc::now());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        },
+    };
+    let mut told = 0;
+    let heard = loop {
+        let (at, _, payload) = next_notification(&mut listener);
+        let message: serde_json::Value = serde_json::from_str(&payload).expect("JSON");
+        told += message["count"].as_i64().unwrap_or(1);
+        // The one that has been claimed already may be missing.
+        if told >= count - 1 {
+            break millis(due, at);
+        }
+    };
+    Herd { staged, first, last, heard }
+}
+
+pub fn run(size: Size, report: &mut Report) {
+    report.text(
+        "So many actions are due at one instant. Milliseconds after it: until a consumer has claimed one, until all can be
+claimed, until a listener has heard of all. With `recur.lookahead` (5 s, the default) the dispatches are staged ahead; with 0 they
+are not. Target with staging: all can be claimed within 50 ms.",
+    );
+    let sizes: &[(i64, i64)] = match size.full {
+        false => &[(1_000, 8), (10_000, 10), (100_000, 30)],
+        true => &[(1_000, 8), (10_000, 10), (100_000, 30)],
+    };
+    let rounds = if size.full { 5 } else { 2 };
+    let server = Server::start("");
+    let mut session = server.bench();
+    let mut rows = Vec::new();
+    let mut lines = vec![("staged".to_owned(), Vec::new()), ("not staged".to_owned(), Vec::new())];
+    for (count, ahead) in sizes {
+        server.enable(false, 1);
+        actions::fill(&mut session, *count);
+        server.enable(true, 1);
+        for (number, lookahead) in ["5", "0"].iter().enumerate() {
+            server.set("recur.lookahead", lookahead);
+            let [mut first, mut last, mut heard, mut staged] = [(); 4].map(|()| Samples::default());
+            for round in 0..rounds {
+                let one = herd(&server, &mut session, *count, *ahead);
+                progress(&format!(
+                    "{} at once, lookahead {lookahead}, round {round}: {} staged, last after {:.1} ms",
+                    grouped(*count as f64),
+                    grouped(one.staged as f64),
+                    one.last
+                ));
+                first.push(one.first);
+                last.push(one.last);
+                heard.push(one.heard);
+                staged.push(one.staged as f64);
+            }
+            lines[number].1.push((*count as f64, last.median().max(heard.median()).max(0.1)));
+            rows.push(vec![
+                format!("{}, lookahead {lookahead} s", grouped(*count as f64)),
+                grouped(staged.median()),
+                short(first.median()),
+                short(last.median()),
+                short(heard.median()),
+                short(heard.max()),
+            ]);
+        }
+    }
+    report.table(
+        &["actions", "staged", "first claimed, ms", "all can be claimed, ms", "all heard of, ms", "at the most"],
+        &rows,
+    );
+    report.plot(
+        "herds",
+        &Plot {
+            title: "Until all can be claimed and have been heard of".to_owned(),
+            x: "actions due at one instant",
+            y: "milliseconds after the instant",
+            log_y: true,
+            lines,
+        },
+    );
+}
