@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PG_CONFIG
 
-.PHONY: help setup build demo psql stop clean test test-crash test-engine bench install
+.PHONY: help setup build demo psql stop clean test test-crash test-engine bench bench-full install
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -37,8 +37,11 @@ test-crash: build ## the long form: fifty rounds of crashes, a backlog of a mill
 test-engine: ## the inner loop: the recurrence engine alone, no server
 	@cargo test -p recurrence
 
-bench: build ## how late occurrences fire, measured on a private cluster
-	@scripts/bench.sh
+bench: build ## measure everything on private clusters, in about ten minutes: bench/RESULTS.md
+	@scripts/bench.sh $(SECTION)
+
+bench-full: build ## the same with the large sizes, in an hour or so
+	@scripts/bench.sh --full $(SECTION)
 
 install: setup ## install into the PostgreSQL that PG_CONFIG names
 	@scripts/install.sh --system

@@ -1,8 +1,52 @@
 #!/usr/bin/env bash
-# Runs the benchmarks against clusters of their own.
+# Runs the benchmarks against clusters of their own and writes bench/RESULTS.md.
+#   bench.sh [--full] [SECTION …]     all sections, or these: throughput lateness herds idle consume history snapshot
+#                                     growth cache; and engine, the table of the engine's own benchmark, which is printed
+# Installs what is compared with, if it is missing: Debian's pg_cron, and two job queues from npm.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
 export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
-say "Lateness (about two minutes)"
-cargo run --quiet -p pg_recur-bench --bin lateness
+
+sections=() full=() engine=false
+for word in "$@"; do
+  case $word in
+    --full) full=(--full) ;;
+    engine) engine=true ;;
+    *) sections+=("$word") ;;
+  esac
+done
+wants() { [ ${#sections[@]} = 0 ] && ! $engine || [[ " ${sections[*]-} " == *" $1 "* ]]; }
+
+# pg_cron: a library that the private mirror links to. No server but the benchmark's own preloads it.
+if wants lateness; then
+  library=$("$PG_CONFIG" --pkglibdir)
+  if [ ! -e "$library/pg_cron.so" ] && command -v apt-get >/dev/null; then
+    say "Installing postgresql-$PG_MAJOR-cron"
+    as_root apt-get install -y -qq --no-install-recommends "postgresql-$PG_MAJOR-cron" >/dev/null ||
+      echo "    not to be had: pg_cron is left out"
+  fi
+  if [ -e "$library/pg_cron.so" ]; then
+    ln -sfn -t "$PRIVATE_PG$library" "$library/pg_cron.so"
+    ln -sfn -t "$PRIVATE_PG$("$PG_CONFIG" --sharedir)/extension" "$("$PG_CONFIG" --sharedir)"/extension/pg_cron*
+  fi
+fi
+if wants consume && [ ! -d bench/peers/node_modules ]; then
+  if command -v npm >/dev/null; then
+    say "Installing graphile-worker and pg-boss from npm"
+    (cd bench/peers && npm install --no-audit --no-fund --silent)
+  else
+    echo "    npm is missing: graphile-worker and pg-boss are left out"
+  fi
+fi
+
+if [ ${#sections[@]} != 0 ] || ! $engine; then
+  say "Building the benchmarks"
+  cargo build --quiet --profile measured -p pg_recur-bench
+  "${CARGO_TARGET_DIR:-$ROOT/target}/measured/pg_recur-bench" "${full[@]}" "${sections[@]}"
+fi
+if $engine || [ ${#full[@]} != 0 ] && [ ${#sections[@]} = 0 ]; then
+  say "The engine beside croner"
+  cargo bench --quiet -p recurrence --bench ratios
+fi
+say "Results: bench/RESULTS.md"

@@ -51,11 +51,17 @@ unsafe extern "C-unwind" fn leave_slot(_code: i32, slot: pg_sys::Datum) {
 
 /// What ALTER DATABASE or ALTER ROLE may have set otherwise, and our queries depend on.
 fn pin_settings(duty: Duty) {
-    let pinned: [(&CStr, &CStr); 3] = [
+    let pinned: [(&CStr, &CStr); 7] = [
         // Names and operators mean pg_catalog's.
         (c"search_path", c"pg_catalog, pg_temp"),
         // A definition is read after its timer is locked, and must then be seen as it is, not as it was.
         (c"default_transaction_isolation", c"read committed"),
+        // Our queries are planned once, for tables that may be empty then and full later. Left to itself, the planner makes a
+        // new plan for most wake-ups, which takes longer than all the rest of them.
+        (c"plan_cache_mode", c"force_generic_plan"),
+        (c"enable_seqscan", c"off"),
+        (c"enable_bitmapscan", c"off"),
+        (c"jit", c"off"),
         (
             c"lock_timeout",
             match duty {
