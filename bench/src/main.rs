@@ -25,7 +25,11 @@ pub struct Size {
 type Section = fn(Size, &mut Report);
 
 const SECTIONS: [(&str, &str, Section); 9] = [
-    ("throughput", "Dispatch throughput", sections::throughput::run),
+    (
+        "throughput",
+        "Dispatch throughput",
+        sections::throughput::run,
+    ),
     ("lateness", "Lateness", sections::lateness::run),
     ("herds", "Herds", sections::herds::run),
     ("idle", "Idle cost", sections::idle::run),
@@ -51,7 +55,10 @@ fn main() {
             name if SECTIONS.iter().any(|(known, _, _)| *known == name) => wanted.push(argument),
             name => {
                 let known: Vec<_> = SECTIONS.iter().map(|(name, _, _)| *name).collect();
-                eprintln!("unknown section \"{name}\"; there are: {}", known.join(", "));
+                eprintln!(
+                    "unknown section \"{name}\"; there are: {}",
+                    known.join(", ")
+                );
                 std::process::exit(2);
             }
         }

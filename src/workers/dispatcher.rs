@@ -70,6 +70,8 @@ struct Dispatcher {
     number: u8,
     /// No timer is due before: scanning from here spares the index entries that earlier advances have left behind.
     low_water: DateTime<Utc>,
+    /// When the next timer is due, as far as was known when it last went to sleep.
+    expected: DateTime<Utc>,
     /// While a backlog is drained, oldest first: how far it has come.
     drained_until: Option<DateTime<Utc>>,
     looked_everywhere: Instant,
@@ -130,6 +132,7 @@ impl Dispatcher {
         Dispatcher {
             number,
             low_water: DateTime::UNIX_EPOCH,
+            expected: DateTime::UNIX_EPOCH,
             drained_until: None,
             looked_everywhere: Instant::now(),
             turn: Turn::Oldest,
@@ -156,8 +159,18 @@ impl Dispatcher {
         let (announced_until, herd_checked, low_water) =
             (self.announced_until, self.herd_checked, self.low_water);
         let announces = self.number == 0;
+        let may_be_due = herd_instant.is_some()
+            || !matches!(scope.order, Order::Oldest)
+            || self.drained_until.is_some()
+            || self.expected <= now;
         let turn = post.transaction(c"pg_recur dispatcher", move || {
-            let tick = tick::run_batch(&scope);
+            // Woken by the safety net, or by a change: a peek is enough to see that there is nothing to do.
+            let peeked = (!may_be_due).then(|| or_raise(store::next_instant(low_water)));
+            let nothing_due = peeked.is_some_and(|next| next.is_none_or(|next| next > now));
+            let tick = match nothing_due {
+                true => Tick::default(),
+                false => tick::run_batch(&scope),
+            };
             let staged = herd_instant.map(|instant| {
                 tick::run_batch(&Scope {
                     now,
@@ -166,23 +179,23 @@ impl Dispatcher {
                 })
             });
             let look = || -> SpiResult<Outlook> {
-                if announces {
-                    announce_later_ones(announced_until, now)?;
-                }
+                let next_available = match announces {
+                    true => announce_and_look(announced_until, now)?,
+                    false => None,
+                };
                 // While there is more to do, nobody asks what comes after.
                 if tick.more() || !matches!(scope.order, Order::Oldest) {
                     return Ok(Outlook::default());
                 }
-                let next_instant = store::next_instant(low_water)?;
+                let next_instant = match peeked {
+                    Some(next) if nothing_due => next,
+                    _ => store::next_instant(low_water)?,
+                };
                 let herd = match next_instant {
                     Some(next) if is_near(next, now) && herd_checked != next_instant => {
                         store::count_due_at(next, HERD)?
                     }
                     _ => 0,
-                };
-                let next_available = match announces {
-                    true => store::next_available(now)?,
-                    false => None,
                 };
                 Ok(Outlook {
                     next_instant,
@@ -190,10 +203,8 @@ impl Dispatcher {
                     herd,
                 })
             };
-            match look() {
-                Ok(outlook) => (scope, tick, staged, outlook),
-                Err(error) => pgrx::error!("pg_recur: {error}"),
-            }
+            let outlook = or_raise(look());
+            (scope, tick, staged, outlook)
         })?;
         let (scope, tick, staged, outlook) = match turn {
             Ok(turn) => turn,
@@ -276,6 +287,7 @@ impl Dispatcher {
             // Once more from the start, for what others held locked meanwhile.
             return Duration::ZERO;
         }
+        self.expected = outlook.next_instant.unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.low_water = outlook
             .next_instant
             .unwrap_or(scope.now)
@@ -375,6 +387,23 @@ impl Dispatcher {
         }
         self.summary = Summary::new();
     }
+}
+
+fn or_raise<T>(outcome: SpiResult<T>) -> T {
+    outcome.unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
+}
+
+/// Tells of what has become available, if anything has; returns when the next dispatch does.
+fn announce_and_look(
+    after: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> SpiResult<Option<DateTime<Utc>>> {
+    let next = store::next_available(after)?;
+    if next.is_none_or(|next| next > until) {
+        return Ok(next);
+    }
+    announce_later_ones(after, until)?;
+    store::next_available(until)
 }
 
 /// Tells of what has become available. A channel that can't be told keeps nothing from being dispatched.

@@ -17,7 +17,12 @@ fn texts() -> Vec<String> {
 }
 
 /// Parses if need be, compiles for its zone and bounds, and asks for the next occurrence: what a dispatch needs.
-fn evaluate(cache: &mut ScheduleCache, text: &str, number: usize, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn evaluate(
+    cache: &mut ScheduleCache,
+    text: &str,
+    number: usize,
+    after: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
     let schedule = cache.parse(text).ok()?;
     let zone = Zone::parse(ZONES[number % ZONES.len()]).ok()?;
     let bounds = Bounds {
@@ -25,7 +30,8 @@ fn evaluate(cache: &mut ScheduleCache, text: &str, number: usize, after: DateTim
         ends_at: None,
         max_runs: None,
     };
-    let recurrence = Recurrence::new(schedule, zone, bounds, OnGap::RollForward, OnFold::First).ok()?;
+    let recurrence =
+        Recurrence::new(schedule, zone, bounds, OnGap::RollForward, OnFold::First).ok()?;
     Some(recurrence.next_after(after)?.at)
 }
 

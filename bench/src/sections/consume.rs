@@ -45,9 +45,13 @@ impl Side {
             Side::Ours => {
                 "TRUNCATE recur.live_dispatches; TRUNCATE recur.finished_dispatches_0; VACUUM ANALYZE recur.live_dispatches"
             }
-            Side::OursKept => "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.live_dispatches",
+            Side::OursKept => {
+                "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.live_dispatches"
+            }
             Side::ByHand => "TRUNCATE bench.jobs; VACUUM ANALYZE bench.jobs",
-            Side::ReadArchive => "TRUNCATE bench.messages, bench.archive; VACUUM ANALYZE bench.messages",
+            Side::ReadArchive => {
+                "TRUNCATE bench.messages, bench.archive; VACUUM ANALYZE bench.messages"
+            }
         }
     }
 
@@ -130,7 +134,11 @@ impl Side {
 
     /// Claims and completes until the time is over or nothing is left; returns how many.
     fn consume(self, consumer: &mut Consumer, batch: i32, turns: usize, until: Instant) -> usize {
-        let Consumer { session, claim, complete } = consumer;
+        let Consumer {
+            session,
+            claim,
+            complete,
+        } = consumer;
         let mut done = 0;
         for _ in 0..turns {
             let limit: &(dyn postgres::types::ToSql + Sync) = match self {
@@ -167,7 +175,12 @@ impl Side {
     }
 
     pub fn measure(self, server: &Server, session: &mut Session, load: Load) -> Consumed {
-        let Load { count, connections, batch, time } = load;
+        let Load {
+            count,
+            connections,
+            batch,
+            time,
+        } = load;
         each(session, self.empty());
         session.execute(self.fill(), &[&count]);
         each(session, self.analyze());
@@ -190,7 +203,12 @@ impl Side {
         let until = started + time;
         std::thread::scope(|scope| {
             for client in &mut clients {
-                scope.spawn(|| done.fetch_add(self.consume(client, batch, usize::MAX, until), Ordering::Relaxed));
+                scope.spawn(|| {
+                    done.fetch_add(
+                        self.consume(client, batch, usize::MAX, until),
+                        Ordering::Relaxed,
+                    )
+                });
             }
         });
         let seconds = started.elapsed().as_secs_f64();
@@ -214,7 +232,11 @@ impl Consumer {
         let mut session = server.bench();
         let claim = session.0.prepare(side.claim()).expect("a plan");
         let complete = session.0.prepare(side.complete(batch)).expect("a plan");
-        Consumer { session, claim, complete }
+        Consumer {
+            session,
+            claim,
+            complete,
+        }
     }
 }
 
@@ -263,7 +285,12 @@ fn peer(server: &Server, script: &str, arguments: &[String]) -> Option<f64> {
         eprintln!("{script}: {}", String::from_utf8_lossy(&output.stderr));
         return None;
     }
-    String::from_utf8_lossy(&output.stdout).trim().lines().last()?.parse().ok()
+    String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .lines()
+        .last()?
+        .parse()
+        .ok()
 }
 
 pub fn run(size: Size, report: &mut Report) {
@@ -286,7 +313,10 @@ archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written a
             let mut sides = [Samples::default(), Samples::default(), Samples::default()];
             let mut cpu = sides.clone();
             for round in 0..=rounds {
-                for (number, side) in [Side::Ours, Side::ByHand, Side::ReadArchive].iter().enumerate() {
+                for (number, side) in [Side::Ours, Side::ByHand, Side::ReadArchive]
+                    .iter()
+                    .enumerate()
+                {
                     let load = Load::new(size, *connections, batch);
                     let consumed = side.measure(&server, &mut session, load);
                     if round > 0 {
@@ -317,7 +347,15 @@ archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written a
         lines.push((format!("batches of {batch}"), line));
     }
     report.table(
-        &["batch, connections", "ours/s", "by hand/s", "ratio", "by CPU time", "read and archive/s", "ratio"],
+        &[
+            "batch, connections",
+            "ours/s",
+            "by hand/s",
+            "ratio",
+            "by CPU time",
+            "read and archive/s",
+            "ratio",
+        ],
         &rows,
     );
     report.plot(
@@ -335,22 +373,35 @@ archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written a
 
 /// Name, script, its arguments, and the batch of ours that it is compared with.
 const PEERS: [(&str, &str, &[&str], i32); 5] = [
-    ("graphile-worker, 8 at a time", "graphile-worker.mjs", &["8", "none"], 1),
-    ("graphile-worker, local queue of 100", "graphile-worker.mjs", &["8", "100"], 100),
+    (
+        "graphile-worker, 8 at a time",
+        "graphile-worker.mjs",
+        &["8", "none"],
+        1,
+    ),
+    (
+        "graphile-worker, local queue of 100",
+        "graphile-worker.mjs",
+        &["8", "100"],
+        100,
+    ),
     ("pg-boss, batch 1", "pg-boss.mjs", &["8", "1"], 1),
     ("pg-boss, batch 10", "pg-boss.mjs", &["8", "10"], 10),
     ("pg-boss, batch 100", "pg-boss.mjs", &["8", "100"], 100),
 ];
 
 fn peers(size: Size, report: &mut Report, server: &Server, session: &mut Session) {
-    report.text("Job queues from npm, each with its own client on 8 connections, in turns with ours:");
+    report.text(
+        "Job queues from npm, each with its own client on 8 connections, in turns with ours:",
+    );
     let rounds = if size.full { 5 } else { 3 };
     let mut rows = Vec::new();
     for (name, script, arguments, batch) in PEERS {
         let load = Load::new(size, 8, batch);
         let (mut ours, mut theirs) = (Samples::default(), Samples::default());
         for _ in 0..rounds {
-            let mut arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+            let mut arguments: Vec<String> =
+                arguments.iter().map(|word| (*word).to_owned()).collect();
             arguments.push((load.count / 2).to_string());
             let Some(rate) = peer(server, script, &arguments) else {
                 break;

@@ -18,13 +18,20 @@ lateness of one action a second, over three sizes of the table that it works on:
 dispatches for the second. Flat lines are the aim; nothing may grow faster than the logarithm. (Idle cost and herds over their
 sizes have plots of their own.)",
     );
-    let sizes: &[i64] = if size.full { &[10_000, 100_000, 1_000_000] } else { &[1_000, 10_000, 50_000] };
+    let sizes: &[i64] = if size.full {
+        &[10_000, 100_000, 1_000_000]
+    } else {
+        &[1_000, 10_000, 50_000]
+    };
     let rounds = if size.full { 3 } else { 2 };
     let server = Server::start("");
     let mut session = server.bench();
     each(&mut session, consume::TABLES);
     let mut rows = Vec::new();
-    let mut lines = vec![("dispatch".to_owned(), Vec::new()), ("claim and complete".to_owned(), Vec::new())];
+    let mut lines = vec![
+        ("dispatch".to_owned(), Vec::new()),
+        ("claim and complete".to_owned(), Vec::new()),
+    ];
     for (number, count) in sizes.iter().enumerate() {
         server.enable(false, 1);
         actions::fill(&mut session, *count);
@@ -65,7 +72,12 @@ sizes have plots of their own.)",
         ]);
     }
     report.table(
-        &["size", "dispatch, CPU µs", "claim and complete, CPU µs", "lateness p50, ms"],
+        &[
+            "size",
+            "dispatch, CPU µs",
+            "claim and complete, CPU µs",
+            "lateness p50, ms",
+        ],
         &rows,
     );
     report.plot(

@@ -25,7 +25,10 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
     let mut listener = server.bench();
     listener.batch("LISTEN recur");
     let mut consumer = server.bench();
-    let claim = consumer.0.prepare("SELECT id FROM recur.claim(1)").expect("a plan");
+    let claim = consumer
+        .0
+        .prepare("SELECT id FROM recur.claim(1)")
+        .expect("a plan");
     let _ = consumer.0.query(&claim, &[]);
     let before = server::dispatched(session);
     session.batch("BEGIN");
@@ -34,14 +37,24 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
         &[],
     );
     let due = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(ahead);
-    session.execute("UPDATE recur.timers SET due_at = $1, next_run_at = $1", &[&due]);
+    session.execute(
+        "UPDATE recur.timers SET due_at = $1, next_run_at = $1",
+        &[&due],
+    );
     session.batch("COMMIT");
-    assert!(Utc::now() < due - TimeDelta::seconds(1), "the herd was set up in time");
+    assert!(
+        Utc::now() < due - TimeDelta::seconds(1),
+        "the herd was set up in time"
+    );
     sleep_until(due - TimeDelta::milliseconds(100));
     let staged = server::dispatched(session) - before;
     sleep_until(due);
     let first = loop {
-        if consumer.0.query(&claim, &[]).is_ok_and(|rows| !rows.is_empty()) {
+        if consumer
+            .0
+            .query(&claim, &[])
+            .is_ok_and(|rows| !rows.is_empty())
+        {
             break millis(due, Utc::now());
         }
     };
@@ -65,7 +78,12 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
             break millis(due, at);
         }
     };
-    Herd { staged, first, last, heard }
+    Herd {
+        staged,
+        first,
+        last,
+        heard,
+    }
 }
 
 pub fn run(size: Size, report: &mut Report) {
@@ -82,7 +100,10 @@ are not. Target with staging: all can be claimed within 50 ms.",
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();
-    let mut lines = vec![("staged".to_owned(), Vec::new()), ("not staged".to_owned(), Vec::new())];
+    let mut lines = vec![
+        ("staged".to_owned(), Vec::new()),
+        ("not staged".to_owned(), Vec::new()),
+    ];
     for (count, ahead) in sizes {
         server.enable(false, 1);
         actions::fill(&mut session, *count);
@@ -103,7 +124,9 @@ are not. Target with staging: all can be claimed within 50 ms.",
                 heard.push(one.heard);
                 staged.push(one.staged as f64);
             }
-            lines[number].1.push((*count as f64, last.median().max(heard.median()).max(0.1)));
+            lines[number]
+                .1
+                .push((*count as f64, last.median().max(heard.median()).max(0.1)));
             rows.push(vec![
                 format!("{}, lookahead {lookahead} s", grouped(*count as f64)),
                 grouped(staged.median()),
@@ -115,7 +138,14 @@ are not. Target with staging: all can be claimed within 50 ms.",
         }
     }
     report.table(
-        &["actions", "staged", "first claimed, ms", "all can be claimed, ms", "all heard of, ms", "at the most"],
+        &[
+            "actions",
+            "staged",
+            "first claimed, ms",
+            "all can be claimed, ms",
+            "all heard of, ms",
+            "at the most",
+        ],
         &rows,
     );
     report.plot(

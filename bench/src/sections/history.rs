@@ -34,7 +34,10 @@ fn past(session: &mut Session, count: i64) {
         );
         from = until + 1;
     }
-    each(session, "VACUUM ANALYZE recur.finished_dispatches; CHECKPOINT");
+    each(
+        session,
+        "VACUUM ANALYZE recur.finished_dispatches; CHECKPOINT",
+    );
 }
 
 pub fn run(size: Size, report: &mut Report) {
@@ -87,7 +90,12 @@ connections, batches of 10), and the median lateness of one action a second. Tar
     report.table(
         &["", "without", "with history", "ratio"],
         &[
-            vec!["dispatches/s".to_owned(), without.rate(), with.rate(), with.over(without).ratio()],
+            vec![
+                "dispatches/s".to_owned(),
+                without.rate(),
+                with.rate(),
+                with.over(without).ratio(),
+            ],
             vec![
                 "claim and complete/s".to_owned(),
                 claims_without.rate(),

@@ -34,10 +34,14 @@ pub fn measure(server: &Server, session: &mut Session, seconds: u64) -> Idle {
     let mut best = f64::INFINITY;
     let mut buffers = 0;
     for _ in 0..20 {
-        let plan: serde_json::Value = session.value("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM recur.tick()", &[]);
+        let plan: serde_json::Value = session.value(
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM recur.tick()",
+            &[],
+        );
         let top = &plan[0]["Plan"];
         best = best.min(top["Actual Total Time"].as_f64().unwrap_or(f64::NAN) * 1000.0);
-        buffers = top["Shared Hit Blocks"].as_i64().unwrap_or(0) + top["Shared Read Blocks"].as_i64().unwrap_or(0);
+        buffers = top["Shared Hit Blocks"].as_i64().unwrap_or(0)
+            + top["Shared Read Blocks"].as_i64().unwrap_or(0);
     }
     Idle {
         wakes_per_second: slept / seconds as f64,
@@ -54,7 +58,11 @@ pub fn run(size: Size, report: &mut Report) {
 time and the buffers of one `recur.tick()`. `recur.check_interval`, the safety net, is 5 s, its default. Targets: no wake-ups
 but the safety net's, under 100 µs each, and the same for any number of actions.",
     );
-    let sizes: &[i64] = if size.full { &[1_000, 100_000, 1_000_000] } else { &[1_000, 10_000, 100_000] };
+    let sizes: &[i64] = if size.full {
+        &[1_000, 100_000, 1_000_000]
+    } else {
+        &[1_000, 10_000, 100_000]
+    };
     let seconds = if size.full { 120 } else { 20 };
     let server = Server::start("");
     let mut session = server.bench();
@@ -63,7 +71,10 @@ but the safety net's, under 100 µs each, and the same for any number of actions
     for count in sizes {
         actions::fill(&mut session, *count);
         session.batch("CHECKPOINT");
-        progress(&format!("{} actions, waiting {seconds} s", grouped(*count as f64)));
+        progress(&format!(
+            "{} actions, waiting {seconds} s",
+            grouped(*count as f64)
+        ));
         std::thread::sleep(Duration::from_secs(6));
         let idle = measure(&server, &mut session, seconds);
         line.push((*count as f64, idle.micros_per_wake));
@@ -77,7 +88,14 @@ but the safety net's, under 100 µs each, and the same for any number of actions
         ]);
     }
     report.table(
-        &["actions", "wake-ups/s", "CPU µs each", "CPU s per hour", "tick µs", "tick's buffers"],
+        &[
+            "actions",
+            "wake-ups/s",
+            "CPU µs each",
+            "CPU s per hour",
+            "tick µs",
+            "tick's buffers",
+        ],
         &rows,
     );
     report.plot(

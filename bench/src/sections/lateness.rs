@@ -29,7 +29,11 @@ pub fn next_notification(listener: &mut Session) -> (DateTime<Utc>, String, Stri
         .next()
         .expect("a connection")
         .expect("a notification within three minutes");
-    (Utc::now(), next.channel().to_owned(), next.payload().to_owned())
+    (
+        Utc::now(),
+        next.channel().to_owned(),
+        next.payload().to_owned(),
+    )
 }
 
 /// Of what is due every second at its beginning, and of what a client sends by itself at its middle.
@@ -68,7 +72,9 @@ pub fn measure(server: &Server, seconds: usize, each: i64) -> Lateness {
         for second in 0..=seconds {
             let due = begin + TimeDelta::seconds(second as i64) + TimeDelta::milliseconds(500);
             sleep_until(due);
-            let _ = sender.0.query(&floor, &[&due.timestamp_micros().to_string(), &each]);
+            let _ = sender
+                .0
+                .query(&floor, &[&due.timestamp_micros().to_string(), &each]);
         }
     });
     let (mut heard, mut heard_floor, mut of_second) = (0, 0, begin);
@@ -78,8 +84,15 @@ pub fn measure(server: &Server, seconds: usize, each: i64) -> Lateness {
             heard_floor += 1;
             if heard_floor == each {
                 heard_floor = 0;
-                let due: i64 = payload.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
-                lateness.floor.push(millis(DateTime::from_timestamp_micros(due).unwrap_or(at), at));
+                let due: i64 = payload
+                    .split(' ')
+                    .next()
+                    .and_then(|word| word.parse().ok())
+                    .unwrap_or(0);
+                lateness.floor.push(millis(
+                    DateTime::from_timestamp_micros(due).unwrap_or(at),
+                    at,
+                ));
             }
             continue;
         }
@@ -132,7 +145,11 @@ impl Pgbench {
         let made = run(&["-i", "-s", "10", "-q", "pgbench"]).status();
         assert!(made.is_ok_and(|status| status.success()), "pgbench -i");
         let seconds = seconds.to_string();
-        Pgbench(run(&["-c", "4", "-T", &seconds, "pgbench"]).spawn().expect("pgbench"))
+        Pgbench(
+            run(&["-c", "4", "-T", &seconds, "pgbench"])
+                .spawn()
+                .expect("pgbench"),
+        )
     }
 }
 
@@ -218,7 +235,9 @@ fn cron(size: Size, report: &mut Report) {
     let ours = Server::start("");
     let (mut theirs_late, mut ours_late) = (Vec::new(), Vec::new());
     for round in 0..rounds {
-        progress(&format!("pg_cron, {jobs} jobs at a full minute, round {round}"));
+        progress(&format!(
+            "pg_cron, {jobs} jobs at a full minute, round {round}"
+        ));
         wait_for_room();
         let mut session = cron.bench();
         let mut listener = cron.bench();
@@ -242,7 +261,8 @@ fn cron(size: Size, report: &mut Report) {
         ours_late.push(heard_of_minute(&mut listener, jobs));
         session.batch("SELECT recur.delete(id) FROM recur.recurring_actions");
     }
-    let of = |side: &[Samples], part: f64| Samples(side.iter().map(|one| one.quantile(part)).collect());
+    let of =
+        |side: &[Samples], part: f64| Samples(side.iter().map(|one| one.quantile(part)).collect());
     let row = |name: &str, part: f64| {
         let (theirs, ours) = (of(&theirs_late, part), of(&ours_late, part));
         vec![
@@ -265,8 +285,14 @@ pg_recur with 1,000 actions due at the next one. Target: pg_cron at least 20 tim
 /// None where the extension is not there to be preloaded.
 fn cron_server() -> Option<Server> {
     let bin = std::env::var("PG_RECUR_BIN").expect("PG_RECUR_BIN");
-    let library = Command::new(format!("{bin}/pg_config")).arg("--pkglibdir").output().ok()?;
-    let library = format!("{}/pg_cron.so", String::from_utf8_lossy(&library.stdout).trim());
+    let library = Command::new(format!("{bin}/pg_config"))
+        .arg("--pkglibdir")
+        .output()
+        .ok()?;
+    let library = format!(
+        "{}/pg_cron.so",
+        String::from_utf8_lossy(&library.stdout).trim()
+    );
     if !std::path::Path::new(&library).exists() {
         return None;
     }

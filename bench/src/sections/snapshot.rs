@@ -39,12 +39,20 @@ claims at least half as fast as without.",
             let drain = drain_by_workers(&servers[side], &mut sessions[side], ACTIONS);
             dispatch[side].push(drain.per_second);
         }
-        progress(&format!("round {round}: {} per s, {} with the snapshot", grouped(dispatch[0].0[round as usize]), grouped(dispatch[1].0[round as usize])));
+        progress(&format!(
+            "round {round}: {} per s, {} with the snapshot",
+            grouped(dispatch[0].0[round as usize]),
+            grouped(dispatch[1].0[round as usize])
+        ));
     }
     for _ in 0..5 {
         for side in 0..2 {
             let load = Load::new(size, 4, 10);
-            claims[side].push(Side::OursKept.measure(&servers[side], &mut sessions[side], load).per_second);
+            claims[side].push(
+                Side::OursKept
+                    .measure(&servers[side], &mut sessions[side], load)
+                    .per_second,
+            );
         }
     }
     let mut late = [Samples::default(), Samples::default()];
@@ -54,11 +62,20 @@ claims at least half as fast as without.",
         late[side] = lateness::measure(&servers[side], if size.full { 60 } else { 15 }, 1).ours;
         let waking = idle::measure(&servers[side], &mut sessions[side], 5);
         ticks[side] = waking.micros_per_wake;
-        progress(&format!("lateness p50 {:.2} ms, CPU of a wake-up {:.0} µs", late[side].median(), ticks[side]));
+        progress(&format!(
+            "lateness p50 {:.2} ms, CPU of a wake-up {:.0} µs",
+            late[side].median(),
+            ticks[side]
+        ));
     }
     holder.batch("COMMIT");
     let row = |name: &str, without: &Samples, with: &Samples| {
-        vec![name.to_owned(), without.rate(), with.rate(), with.over(without).ratio()]
+        vec![
+            name.to_owned(),
+            without.rate(),
+            with.rate(),
+            with.over(without).ratio(),
+        ]
     };
     let latency = |name: &str, part: f64| {
         let (a, b) = (late[0].quantile(part), late[1].quantile(part));
