@@ -5,7 +5,6 @@
 pub struct Samples(pub Vec<f64>);
 
 impl Samples {
-    #[allow(dead_code)]
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
@@ -26,7 +25,6 @@ impl Samples {
         sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
     }
 
-    #[allow(dead_code)]
     pub fn max(&self) -> f64 {
         self.quantile(1.0)
     }

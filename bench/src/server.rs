@@ -44,7 +44,6 @@ impl Server {
     }
 
     /// The folder of its socket.
-    #[allow(dead_code)]
     pub fn sockets(&self) -> PathBuf {
         let data = self.cluster.data();
         data.parent().map(PathBuf::from).unwrap_or(data)
