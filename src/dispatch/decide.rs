@@ -260,6 +260,15 @@ impl Due<'_> {
         Some(self.recurrence.next_after(instant)?.at)
     }
 
+    /// What comes when everything up to an instant is settled. `next_run_at` counts even if somebody has set it by hand.
+    fn upcoming(&self, settled_until: Instant) -> Option<Instant> {
+        if settled_until >= self.next_run_at {
+            return self.occurrence_after(settled_until);
+        }
+        let ends_at = self.recurrence.bounds().ends_at;
+        Some(self.next_run_at).filter(|next| ends_at.is_none_or(|end| *next <= end))
+    }
+
     /// Drops what may not fire beside an unfinished dispatch, or beside another of the same batch.
     fn yield_to_unfinished(&self, decision: &mut Decision) {
         let Unfinished { pending, running } = self.unfinished;
@@ -311,7 +320,7 @@ impl Due<'_> {
         } as usize;
         let runs_left = self.max_runs.map(|limit| limit - self.run_count);
         let reach = now.checked_add_signed(horizon.reach).unwrap_or(now);
-        let mut next = self.occurrence_after(*settled_until);
+        let mut next = self.upcoming(*settled_until);
         let mut added = 0;
         while let Some(occurrence) = next.filter(|occurrence| *occurrence <= reach) {
             if horizon.count.is_some_and(|most| ahead >= most) {
@@ -342,7 +351,7 @@ impl Due<'_> {
         if self.max_runs.is_some_and(|limit| runs >= limit) {
             return Then::End(EndReason::Exhausted);
         }
-        match self.occurrence_after(settled_until) {
+        match self.upcoming(settled_until) {
             Some(next) => Then::Wait {
                 next,
                 look_at: self.look_at(next, now, is_ahead_full),

@@ -484,6 +484,39 @@ fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
 }
 
 #[test]
+fn what_was_set_by_hand_is_dispatched_ahead_as_well() {
+    // Somebody has set it to ten past twelve, and it is looked at before: within its reach, and too early.
+    let policy = Policy {
+        horizon: Some(Horizon {
+            reach: TimeDelta::hours(1),
+            count: None,
+        }),
+        ..PLAIN
+    };
+    let within_reach = Case {
+        policy,
+        next_run_at: "2030-01-01T12:10:00Z",
+        now: "2030-01-01T12:05:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        within_reach.decide(),
+        fires(
+            &["2030-01-01T12:10:00Z"],
+            Then::Wait {
+                next: at("2030-01-02T12:00:00Z"),
+                look_at: at("2030-01-02T11:00:00Z"),
+            }
+        )
+    );
+    let too_early = Case {
+        policy: PLAIN,
+        ..within_reach
+    };
+    assert_eq!(too_early.decide(), fires(&[], wait("2030-01-01T12:10:00Z")));
+}
+
+#[test]
 fn a_horizon_has_limits() {
     let horizon = |days, count| Policy {
         horizon: Some(Horizon {

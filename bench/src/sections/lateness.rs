@@ -41,6 +41,8 @@ pub fn next_notification(listener: &mut Session) -> (DateTime<Utc>, String, Stri
 pub struct Lateness {
     pub ours: Samples,
     pub floor: Samples,
+    /// The floor of those that also keep a row.
+    pub durable: Samples,
 }
 
 impl Lateness {
@@ -53,46 +55,58 @@ impl Lateness {
                 short(samples.max()),
             ]
         };
-        vec![line("pg_recur", &self.ours), line("floor", &self.floor)]
+        vec![
+            line("pg_recur", &self.ours),
+            line("floor", &self.floor),
+            line("floor with a row", &self.durable),
+        ]
     }
 }
 
 /// Listens for so many seconds while `each` actions are due every second; the last of them counts.
 pub fn measure(server: &Server, seconds: usize, each: i64) -> Lateness {
     let mut listener = server.bench();
-    listener.batch("LISTEN recur; LISTEN floor");
+    listener.batch("LISTEN recur; LISTEN floor; LISTEN durable; CREATE TABLE IF NOT EXISTS bench.floor (due text, n bigint)");
     let mut sender = server.bench();
     let floor = sender
         .0
         .prepare("SELECT count(pg_notify('floor', $1 || ' ' || n)) FROM generate_series(1, $2::bigint) AS n")
         .expect("a plan");
+    let durable = sender
+        .0
+        .prepare(
+            "WITH kept AS (INSERT INTO bench.floor SELECT $1, n FROM generate_series(1, $2::bigint) AS n RETURNING due, n)
+             SELECT count(pg_notify('durable', due || ' ' || n)) FROM kept",
+        )
+        .expect("a plan");
     let mut lateness = Lateness::default();
     let begin = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(2);
     let sending = std::thread::spawn(move || {
         for second in 0..=seconds {
-            let due = begin + TimeDelta::seconds(second as i64) + TimeDelta::milliseconds(500);
-            sleep_until(due);
-            let _ = sender
-                .0
-                .query(&floor, &[&due.timestamp_micros().to_string(), &each]);
+            for (statement, offset) in [(&floor, 500), (&durable, 750)] {
+                let due =
+                    begin + TimeDelta::seconds(second as i64) + TimeDelta::milliseconds(offset);
+                sleep_until(due);
+                let text = due.timestamp_micros().to_string();
+                let _ = sender.0.query(statement, &[&text, &each]);
+            }
         }
     });
     let (mut heard, mut heard_floor, mut of_second) = (0, 0, begin);
-    while lateness.ours.0.len() < seconds || lateness.floor.0.len() < seconds {
+    while lateness.ours.0.len() < seconds || lateness.durable.0.len() < seconds {
         let (at, channel, payload) = next_notification(&mut listener);
-        if channel == "floor" {
+        if channel != "recur" {
             heard_floor += 1;
             if heard_floor == each {
                 heard_floor = 0;
-                let due: i64 = payload
-                    .split(' ')
-                    .next()
-                    .and_then(|word| word.parse().ok())
-                    .unwrap_or(0);
-                lateness.floor.push(millis(
-                    DateTime::from_timestamp_micros(due).unwrap_or(at),
-                    at,
-                ));
+                let due = payload.split(' ').next().and_then(|word| word.parse().ok());
+                let due = due.and_then(DateTime::from_timestamp_micros).unwrap_or(at);
+                let side = if channel == "floor" {
+                    &mut lateness.floor
+                } else {
+                    &mut lateness.durable
+                };
+                side.push(millis(due, at));
             }
             continue;
         }
@@ -163,8 +177,8 @@ impl Drop for Pgbench {
 pub fn run(size: Size, report: &mut Report) {
     report.text(
         "Milliseconds from the due instant to the arrival of the NOTIFY in a listening client. The floor is a client that
-sleeps until an instant and then sends the NOTIFY itself, half a second after ours in the same seconds; both sides share the
-listener. With 1,000 due in the same second the last one counts, and the floor sends 1,000 in one transaction. Targets: p99
+sleeps until an instant and then sends the NOTIFY itself, half a second after ours in the same seconds; all share the
+listener. Such a NOTIFY waits for no disk. A dispatch does, for its row: so there is a second floor, which inserts a row as well. With 1,000 due in the same second the last one counts, and the floor sends 1,000 in one transaction. Targets: p99
 within 3 ms of the floor on an idle server, the last of 1,000 within 100 ms of the floor's.",
     );
     let seconds = if size.full { 120 } else { 30 };
