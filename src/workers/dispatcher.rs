@@ -154,6 +154,8 @@ impl Dispatcher {
         now: DateTime<Utc>,
     ) -> Result<Result<Duration, Departs>, transaction::Failure> {
         self.take_note(posted);
+        // What is left of a herd whose instant has come is due like anything else.
+        self.staging = self.staging.filter(|instant| *instant > now);
         let scope = self.scope(now);
         let herd_instant = self.staging;
         let (announced_until, herd_checked, low_water) =
