@@ -300,7 +300,7 @@ are one statement and one transaction each. Beside it, in turns: FOR UPDATE SKIP
 and indexes, with the status changed in place (its table keeps what is done; ours moves it to the history); and read and
 archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written at each batch size.",
     );
-    let rounds = if size.full { 5 } else { 3 };
+    let rounds = if size.full { 5 } else { 2 };
     let connections: &[usize] = if size.full { &[1, 2, 4, 8] } else { &[1, 8] };
     let server = Server::start("");
     let mut session = server.bench();
@@ -394,7 +394,7 @@ fn peers(size: Size, report: &mut Report, server: &Server, session: &mut Session
     report.text(
         "Job queues from npm, each with its own client on 8 connections, in turns with ours:",
     );
-    let rounds = if size.full { 5 } else { 3 };
+    let rounds = if size.full { 5 } else { 2 };
     let mut rows = Vec::new();
     for (name, script, arguments, batch) in PEERS {
         let load = Load::new(size, 8, batch);

@@ -96,7 +96,7 @@ are not. Target with staging: all can be claimed within 50 ms.",
     let sizes: &[(i64, i64)] = &[(1_000, 8), (10_000, 10), (100_000, 30)];
     let one = size.actions.map(|count| [(count, 30)]);
     let sizes = one.as_ref().map_or(sizes, |one| one.as_slice());
-    let rounds = if size.full { 5 } else { 2 };
+    let rounds = if size.full { 5 } else { 1 };
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();

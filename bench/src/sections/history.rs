@@ -48,7 +48,7 @@ Each figure is with history over without: dispatches per second of a drain of 10
 connections, batches of 10), and the median lateness of one action a second. Target: 0.9 or better.",
         grouped(count as f64)
     ));
-    let rounds = if size.full { 7 } else { 5 };
+    let rounds = if size.full { 7 } else { 3 };
     let servers = [Server::start(""), Server::start("")];
     let mut sessions = servers.each_ref().map(Server::bench);
     for (server, session) in servers.iter().zip(&mut sessions) {

@@ -181,7 +181,7 @@ sleeps until an instant and then sends the NOTIFY itself, half a second after ou
 listener. Such a NOTIFY waits for no disk. A dispatch does, for its row: so there is a second floor, which inserts a row as well. With 1,000 due in the same second the last one counts, and the floor sends 1,000 in one transaction. Targets: p99
 within 3 ms of the floor on an idle server, the last of 1,000 within 100 ms of the floor's.",
     );
-    let seconds = if size.full { 120 } else { 30 };
+    let seconds = if size.full { 120 } else { 20 };
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();

@@ -13,7 +13,7 @@ use crate::server::{Server, each};
 const ACTIONS: i64 = 10_000;
 
 pub fn run(size: Size, report: &mut Report) {
-    let drains: i64 = if size.full { 30 } else { 10 };
+    let drains: i64 = if size.full { 30 } else { 6 };
     report.text(&format!(
         "Two clusters take turns; in one of them a transaction with a snapshot is open from before the first dispatch to the end. Both
 dispatch {} actions {drains} times, {} advances, and consume as many; then the figures are taken. Targets: a tick under 1 ms, and

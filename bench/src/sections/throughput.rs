@@ -149,10 +149,12 @@ sessions: other programs on the machine do not add to it. WAL is that of the who
 Target: 0.9 of the limit; at most 2 KB of WAL a dispatch.",
     );
     let sizes: &[(i64, usize)] = match size.full {
-        false => &[(1_000, 9), (10_000, 5), (100_000, 3)],
+        false => &[(1_000, 5), (10_000, 5), (100_000, 2)],
         true => &[(1_000, 15), (100_000, 5), (1_000_000, 3)],
     };
-    let one = size.actions.map(|count| [(count, 5)]);
+    let one = size
+        .actions
+        .map(|count| [(count, if count < 1_000_000 { 5 } else { 1 })]);
     let sizes = one.as_ref().map_or(sizes, |one| one.as_slice());
     let server = Server::start("");
     let mut session = server.bench();
