@@ -132,8 +132,7 @@ CREATE TABLE recur.timers (
     ended_reason  text,
     CONSTRAINT timers_pkey PRIMARY KEY (action_id),
     CONSTRAINT timers_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE,
-    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL),
-    CONSTRAINT timers_due_with_next CHECK ((due_at IS NULL) = (next_run_at IS NULL))
+    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL)
 );
 -- Every run rewrites the row: cleaned up early and often, the table stays as small as it is.
 ALTER TABLE recur.timers SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
@@ -169,43 +168,57 @@ CREATE FUNCTION recur._is_dispatching() RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_dispatching_wrapper';
 COMMENT ON FUNCTION recur._is_dispatching IS 'Internal: is it the dispatcher that writes? It knows what it does';
 
--- Who sets next_run_at alone, by hand, means that it shall run then.
+-- With a horizon an action is looked at now: it may have to be dispatched ahead.
+CREATE FUNCTION recur._due_at(action_id uuid, next_run_at timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM recur.definitions AS d
+                WHERE d.id = _due_at.action_id AND (d.horizon IS NOT NULL OR d.horizon_count IS NOT NULL)) THEN
+        RETURN CASE WHEN _due_at.next_run_at IS NOT NULL THEN least(_due_at.next_run_at, clock_timestamp()) END;
+    END IF;
+    RETURN _due_at.next_run_at;
+END
+$$;
+COMMENT ON FUNCTION recur._due_at IS 'Internal: when the dispatcher has to look at an action that runs next at that time';
+
+CREATE FUNCTION recur._timer_inserted() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    NEW.due_at := recur._due_at(NEW.action_id, NEW.next_run_at);
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur._timer_inserted IS 'Internal: a timer is due when its action runs next';
+CREATE TRIGGER set_due_on_insert BEFORE INSERT ON recur.timers
+    FOR EACH ROW WHEN (NEW.due_at IS NULL) EXECUTE FUNCTION recur._timer_inserted();
+
+-- Who sets next_run_at alone, by hand, means that it shall run then. And an action that is resumed has a new chance: what
+-- failed before it was paused does not count any more. Afterwards, in an update of its own: any BEFORE trigger here, and
+-- every run of every action would fetch and lock its row twice.
 CREATE FUNCTION recur._timer_set() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    NEW.due_at := NEW.next_run_at;
-    -- With a horizon it is looked at now: it may have to be dispatched ahead.
-    IF EXISTS (SELECT FROM recur.definitions AS d
-                WHERE d.id = NEW.action_id AND (d.horizon IS NOT NULL OR d.horizon_count IS NOT NULL)) THEN
-        NEW.due_at := CASE WHEN NEW.next_run_at IS NOT NULL THEN least(NEW.next_run_at, clock_timestamp()) END;
-    END IF;
-    RETURN NEW;
+    UPDATE recur.timers AS t
+       SET due_at = CASE WHEN NEW.due_at IS NOT DISTINCT FROM OLD.due_at OR (NEW.due_at IS NULL) <> (NEW.next_run_at IS NULL)
+                         THEN recur._due_at(NEW.action_id, NEW.next_run_at) ELSE t.due_at END,
+           error_count = CASE WHEN NEW.enabled AND NOT OLD.enabled THEN 0 ELSE t.error_count END
+     WHERE t.action_id = NEW.action_id;
+    RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION recur._timer_set IS 'Internal: a timer is due when its action runs next';
-
-CREATE TRIGGER set_due_on_insert BEFORE INSERT ON recur.timers
-    FOR EACH ROW WHEN (NEW.due_at IS NULL) EXECUTE FUNCTION recur._timer_set();
-CREATE TRIGGER set_due BEFORE UPDATE OF next_run_at ON recur.timers
-    FOR EACH ROW WHEN (NEW.due_at IS NOT DISTINCT FROM OLD.due_at AND NEW.next_run_at IS DISTINCT FROM OLD.next_run_at
+COMMENT ON FUNCTION recur._timer_set IS 'Internal: what follows from a change of a timer by hand';
+CREATE TRIGGER follow AFTER UPDATE OF next_run_at, due_at, enabled ON recur.timers
+    FOR EACH ROW WHEN (((NEW.next_run_at IS DISTINCT FROM OLD.next_run_at AND NEW.due_at IS NOT DISTINCT FROM OLD.due_at)
+                        OR (NEW.due_at IS NULL) <> (NEW.next_run_at IS NULL)
+                        OR (NEW.enabled AND NOT OLD.enabled AND NEW.error_count > 0))
                        AND NOT recur._is_dispatching())
     EXECUTE FUNCTION recur._timer_set();
-
--- A new chance: what failed before it was paused does not count any more.
-CREATE FUNCTION recur._timer_resumed() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    NEW.error_count := 0;
-    RETURN NEW;
-END
-$$;
-COMMENT ON FUNCTION recur._timer_resumed IS 'Internal: an action that is resumed has failed nothing yet';
-CREATE TRIGGER forgive BEFORE UPDATE OF enabled ON recur.timers
-    FOR EACH ROW WHEN (NEW.enabled AND NOT OLD.enabled) EXECUTE FUNCTION recur._timer_resumed();
 
 -- Whoever edits an action that could not be dispatched may have mended it: it is tried at once, not when its pause ends.
 CREATE FUNCTION recur._definition_mended() RETURNS trigger

@@ -101,7 +101,7 @@ COMMENT ON COLUMN recur.live_dispatches.cancel_requested IS 'Somebody wants the 
 COMMENT ON COLUMN recur.live_dispatches.result IS 'What the consumer reported';
 COMMENT ON COLUMN recur.live_dispatches.error IS 'What went wrong last';
 COMMENT ON COLUMN recur.live_dispatches.errors IS 'What went wrong, attempt by attempt: an array of attempt, at and reason';
-COMMENT ON COLUMN recur.live_dispatches.created_at IS 'When it was dispatched';
+COMMENT ON COLUMN recur.live_dispatches.created_at IS 'When it was written: at its occurrence, or, where it was staged, just before';
 
 -- A ring of partitions: while one is being written, the oldest is emptied and waits to be the next (23_retention.sql).
 CREATE TABLE recur.finished_dispatches (

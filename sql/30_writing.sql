@@ -330,6 +330,7 @@ BEGIN
         UPDATE recur.timers AS t
            SET enabled = timer.enabled, paused_reason = timer.paused_reason, ended_reason = timer.ended_reason,
                missed_from = timer.missed_from,
+               error_count = CASE WHEN timer.enabled AND NOT t.enabled THEN 0 ELSE t.error_count END,
                next_run_at = CASE WHEN timer.enabled THEN timer.next_run_at END,
                due_at = CASE WHEN NOT timer.enabled THEN NULL
                              WHEN definition.horizon IS NOT NULL OR definition.horizon_count IS NOT NULL

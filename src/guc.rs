@@ -64,8 +64,8 @@ pub fn define() {
     );
     GucRegistry::define_int_guc(
         c"recur.lookahead",
-        c"How far ahead dispatches are staged when many actions are due at the same instant; 0 switches it off.",
-        c"Staged dispatches can be claimed from the instant on. Editing or pausing an action withdraws them.",
+        c"How far ahead dispatches are staged when many actions are due at the same instant; 0 switches staging off.",
+        c"Where few are due, they are staged a tenth of a second ahead at the most. Staged dispatches can be claimed from the instant on. Editing or pausing an action withdraws them.",
         &LOOKAHEAD,
         0,
         60,

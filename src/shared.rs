@@ -321,10 +321,22 @@ pub fn post(database: pg_sys::Oid, news: Posted) {
 
 /// All but the one that asks: a worker looks at what it waits for after each turn anyway.
 pub fn wake_workers_of(database: pg_sys::Oid) {
+    wake_those(database, |_| true);
+}
+
+/// The dispatchers that the news are for. What becomes available concerns the first one alone.
+pub fn wake_dispatchers_of(database: pg_sys::Oid, news: Posted) {
+    wake_those(database, |duty| match duty {
+        Duty::Dispatcher(number) => number == 0 || news.due_at.is_some(),
+        Duty::Maintenance => false,
+    });
+}
+
+fn wake_those(database: pg_sys::Oid, concerned: impl Fn(Duty) -> bool) {
     let myself = LatchRef::mine();
     let board = BOARD.share();
     for slot in &board.workers {
-        if slot.database == database && slot.latch != myself {
+        if slot.database == database && slot.latch != myself && concerned(slot.duty) {
             slot.latch.set();
         }
     }

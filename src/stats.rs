@@ -1,6 +1,7 @@
 //! What the dispatchers of each database have done since the server started, in shared memory: it costs nothing to keep
 //! and outlives the workers.
 
+use crate::dispatch::announce::Lateness;
 use crate::dispatch::tick::Tick;
 use crate::pg;
 use crate::shared;
@@ -118,6 +119,18 @@ pub fn count_tick(tick: &Tick) {
             stats.max_lateness = stats.max_lateness.max(*lateness);
         }
         stats.last_tick = unsafe { pg_sys::GetCurrentTimestamp() };
+    });
+}
+
+pub fn count_lateness(lateness: &[Lateness]) {
+    if lateness.is_empty() {
+        return;
+    }
+    update(|stats| {
+        for late in lateness {
+            stats.lateness[bucket_of(late.micros)] += late.dispatches;
+            stats.max_lateness = stats.max_lateness.max(late.micros);
+        }
     });
 }
 

@@ -15,7 +15,7 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Pending {
     registered: bool,
-    /// Something has changed that the workers of this database wait for.
+    /// Something has changed that all workers of this database must know.
     workers: bool,
     /// What the dispatchers must look at again.
     posted: Posted,
@@ -38,7 +38,7 @@ impl Pending {
     };
 }
 
-/// The workers of this database shall look at what they wait for.
+/// The workers of this database shall look around: it may not be theirs any more.
 pub fn workers_on_commit() {
     at_commit(|pending| pending.workers = true);
 }
@@ -65,10 +65,7 @@ pub fn anything_on_commit() {
 }
 
 fn post_on_commit(news: Posted) {
-    at_commit(|pending| {
-        pending.workers = true;
-        pending.posted.add(news);
-    });
+    at_commit(|pending| pending.posted.add(news));
 }
 
 /// While it exists, timers are changed by the dispatcher, which needs no word of it.
@@ -128,13 +125,19 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
 }
 
 fn deliver() {
-    let pending = PENDING.replace(Pending::NOTHING);
+    let mut pending = PENDING.replace(Pending::NOTHING);
     let database = pg::my_database();
-    if pending.posted != Posted::NOTHING {
-        shared::post(database, pending.posted);
-    }
     if pending.workers {
+        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        pending.posted.add(Posted {
+            due_at: Some(now),
+            ..Posted::NOTHING
+        });
+        shared::post(database, pending.posted);
         shared::wake_workers_of(database);
+    } else if pending.posted != Posted::NOTHING {
+        shared::post(database, pending.posted);
+        shared::wake_dispatchers_of(database, pending.posted);
     }
     if pending.look {
         shared::request_look(database);

@@ -4,7 +4,7 @@ use crate::dispatch::id;
 use crate::dispatch::tick::{self, Order, Scope};
 use crate::pg::error::OrRaise;
 use crate::pg::time;
-use crate::stats;
+use crate::{stats, wake};
 use chrono::DateTime;
 use pgrx::datum::{TimestampWithTimeZone, Uuid};
 use pgrx::iter::TableIterator;
@@ -35,6 +35,9 @@ fn tick(
         check_for_interrupts!();
         let batch = tick::run_batch(&scope);
         stats::count_tick(&batch);
+        if let Some(later) = batch.available_later {
+            wake::available_on_commit(time::to_micros(later));
+        }
         dispatched += batch.dispatched as i64;
         skipped += batch.skipped as i64;
         ended += batch.ended.len() as i64;

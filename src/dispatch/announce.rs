@@ -5,6 +5,7 @@
 
 use super::store::{self, Announced, Notifications};
 use crate::guc;
+use crate::pg::time;
 use chrono::{DateTime, SecondsFormat, Utc};
 use pgrx::spi::SpiResult;
 use serde_json::json;
@@ -66,15 +67,34 @@ fn message(dispatch: &Announced) -> String {
     message.to_string()
 }
 
-/// Announces what has become available after one instant and up to another.
-pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<()> {
+/// So many scheduled dispatches were so many microseconds late.
+pub struct Lateness {
+    pub micros: i64,
+    pub dispatches: u64,
+}
+
+/// Announces what has become available after one instant and up to another, and says how late that was.
+pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<Vec<Lateness>> {
     let each_max = guc::notify_each_max();
     let found = store::newly_available(after, until, each_max as i64 + 1)?;
+    let clock = time::now();
+    let late = |since: DateTime<Utc>, dispatches| Lateness {
+        micros: (clock - since).num_microseconds().unwrap_or(i64::MAX),
+        dispatches,
+    };
     if found.len() <= each_max {
-        return store::notify(messages(found));
+        let scheduled = found.iter().filter(|(_, is_scheduled, _)| *is_scheduled);
+        let lateness = scheduled.map(|(_, _, since)| late(*since, 1)).collect();
+        store::notify(messages(found.into_iter().map(|(dispatch, _, _)| dispatch)))?;
+        return Ok(lateness);
     }
     let counted = store::count_newly_available(after, until)?;
-    store::notify(counts(counted.iter().map(|(channel, provider, count)| {
-        (channel.as_deref(), provider.as_str(), *count)
-    })))
+    store::notify(counts(counted.iter().map(|group| {
+        let channel = group.channel.as_deref();
+        (channel, group.provider.as_str(), group.dispatches)
+    })))?;
+    let lateness = counted
+        .iter()
+        .filter_map(|group| Some(late(group.since?, group.scheduled.unsigned_abs())));
+    Ok(lateness.collect())
 }

@@ -1,4 +1,5 @@
-//! Queries that are prepared once per process, always bound, and run on the read-write path.
+//! Queries that are prepared once per process, always bound, and run on the read-write path: each sees what was committed
+//! before it began.
 
 use crate::pg::time;
 use chrono::{DateTime, Utc};
@@ -52,7 +53,8 @@ impl Query {
     ) -> SpiResult<Vec<T>> {
         Spi::connect_mut(|client| {
             let plan = self.plan(client)?;
-            client.update(plan, None, arguments)?;
+            // Not `update`: it would give a transaction id, and a commit to be logged, to a turn that finds nothing to do.
+            client.select(plan, None, arguments)?;
             // SAFETY: SPI has just put the result there, and nothing else runs until it has been read.
             let Some(table) = (unsafe { pg_sys::SPI_tuptable.as_ref() }) else {
                 return Ok(Vec::new());
@@ -82,7 +84,7 @@ impl Query {
     pub fn execute(&self, arguments: &[DatumWithOid]) -> SpiResult<()> {
         Spi::connect_mut(|client| {
             let plan = self.plan(client)?;
-            client.update(plan, None, arguments)?;
+            client.select(plan, None, arguments)?;
             Ok(())
         })
     }

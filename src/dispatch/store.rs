@@ -342,7 +342,12 @@ pub struct Announced {
     pub channel: Option<String>,
 }
 
-pub fn newly_available(after: Instant, until: Instant, limit: i64) -> SpiResult<Vec<Announced>> {
+/// Each with whether it is the first attempt at an occurrence, and since when it is available.
+pub fn newly_available(
+    after: Instant,
+    until: Instant,
+    limit: i64,
+) -> SpiResult<Vec<(Announced, bool, Instant)>> {
     let arguments = [
         time::timestamptz(after).into(),
         time::timestamptz(until).into(),
@@ -351,7 +356,7 @@ pub fn newly_available(after: Instant, until: Instant, limit: i64) -> SpiResult<
     NEWLY_AVAILABLE.with(|query| {
         query.rows(&arguments, |row| {
             let action: Option<pgrx::datum::Uuid> = row.get(2)?;
-            Ok(Announced {
+            let announced = Announced {
                 id: uuid_at(row, 1)?,
                 action: action.map(|id| Uuid::from_bytes(*id.as_bytes())),
                 scheduled_at: required(instant_at(row, 3)?)?,
@@ -360,23 +365,37 @@ pub fn newly_available(after: Instant, until: Instant, limit: i64) -> SpiResult<
                 provider: required(row.get(6)?)?,
                 action_type: required(row.get(7)?)?,
                 channel: row.get(8)?,
-            })
+            };
+            let is_scheduled = required(row.get(9)?)?;
+            Ok((announced, is_scheduled, required(instant_at(row, 10)?)?))
         })
     })
 }
 
-/// (channel, provider, count).
-pub fn count_newly_available(
-    after: Instant,
-    until: Instant,
-) -> SpiResult<Vec<(Option<String>, String, i64)>> {
+/// Dispatches that share a channel and a provider.
+pub struct AnnouncedGroup {
+    pub channel: Option<String>,
+    pub provider: String,
+    pub dispatches: i64,
+    /// How many of them are first attempts at an occurrence, and since when the first of those is available.
+    pub scheduled: i64,
+    pub since: Option<Instant>,
+}
+
+pub fn count_newly_available(after: Instant, until: Instant) -> SpiResult<Vec<AnnouncedGroup>> {
     let arguments = [
         time::timestamptz(after).into(),
         time::timestamptz(until).into(),
     ];
     COUNT_NEWLY_AVAILABLE.with(|query| {
         query.rows(&arguments, |row| {
-            Ok((row.get(1)?, required(row.get(2)?)?, required(row.get(3)?)?))
+            Ok(AnnouncedGroup {
+                channel: row.get(1)?,
+                provider: required(row.get(2)?)?,
+                dispatches: required(row.get(3)?)?,
+                scheduled: required(row.get(4)?)?,
+                since: instant_at(row, 5)?,
+            })
         })
     })
 }

@@ -36,8 +36,15 @@ pub enum Order {
     Untenanted,
     /// A share for every tenant, beginning after this one.
     Fair { after_tenant: String },
-    /// What will be due at this instant, ahead of its time.
-    Staged { instant: Instant },
+    /// What will be due between these instants, ahead of its time.
+    Staged(Window),
+}
+
+/// A stretch of time to come, both ends included.
+#[derive(Clone, Copy)]
+pub struct Window {
+    pub from: Instant,
+    pub until: Instant,
 }
 
 /// What one batch did.
@@ -58,6 +65,8 @@ pub struct Tick {
     pub last_tenant: Option<String>,
     /// How late each dispatch was, in microseconds.
     pub lateness: Vec<i64>,
+    /// When the first of those is available that are not yet: the first dispatcher has to tell of them then.
+    pub available_later: Option<Instant>,
 }
 
 /// Runs one batch; an SQL error that is not the fault of a row is raised as such.
@@ -109,7 +118,7 @@ fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
         Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
-        Order::Staged { instant } => store::lock_due(*instant, *instant, batch_size)?,
+        Order::Staged(window) => store::lock_due(window.from, window.until, batch_size)?,
         Order::Fair { after_tenant } => {
             let (locked, last) =
                 store::lock_due_fairly(scope.from, scope.now, batch_size, after_tenant)?;
@@ -146,6 +155,7 @@ struct Written {
     ended: Vec<(Uuid, EndReason)>,
     still_due: bool,
     lateness: Vec<i64>,
+    available_later: Option<Instant>,
     /// Actions that can't be evaluated, and why.
     errors: Vec<ActionError>,
 }
@@ -188,6 +198,11 @@ impl Tick {
         self.ended.extend(written.ended);
         self.still_due |= written.still_due;
         self.lateness.extend(written.lateness);
+        self.available_later = self
+            .available_later
+            .into_iter()
+            .chain(written.available_later)
+            .min();
         errors.extend(written.errors);
     }
 }
@@ -217,7 +232,7 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
     let clock = time::now();
     written.lateness = new
         .iter()
-        .filter(|dispatch| dispatch.occurrence <= now)
+        .filter(|dispatch| dispatch.occurrence <= now && dispatch.available_at <= clock)
         .map(|dispatch| {
             (clock - dispatch.occurrence)
                 .num_microseconds()
@@ -239,15 +254,11 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
     } else {
         announce::messages(available.into_iter().map(announced))
     })?;
-    // Of the others the first dispatcher tells when they are available: it may be another than this process.
-    if let Some(later) = new
+    written.available_later = new
         .iter()
         .map(|one| one.available_at)
         .filter(|at| *at > clock)
-        .min()
-    {
-        wake::available_on_commit(time::to_micros(later));
-    }
+        .min();
     Ok(written)
 }
 
@@ -266,20 +277,20 @@ fn decide_all(
         match definition::compile(stored) {
             Ok(one) => compiled.push((timer, stored.max_runs, one)),
             // A timer that is only looked at ahead of its time has time to be mended.
-            Err(_) if matches!(scope.order, Order::Staged { .. }) => {}
+            Err(_) if matches!(scope.order, Order::Staged(_)) => {}
             Err(message) => written
                 .errors
                 .push(ActionError::bad_definition(timer.action, message)),
         }
     }
-    if let Order::Staged { instant } = scope.order {
+    if let Order::Staged(window) = scope.order {
         // Where the decision could still change before the instant, it is taken then.
         compiled.retain(|(_, _, one)| {
             one.policy.overlap == Overlap::Allow && one.policy.horizon.is_none()
         });
         for (_, _, one) in &mut compiled {
             one.policy.horizon = Some(Horizon {
-                reach: instant - scope.now,
+                reach: window.until - scope.now,
                 count: None,
             });
         }
@@ -300,8 +311,7 @@ fn decide_all(
             unfinished: unfinished.get(&timer.action).copied().unwrap_or_default(),
         };
         let mut decision = decide::decide(&due, scope.now);
-        if let (Order::Staged { .. }, Then::Wait { next, look_at }) =
-            (&scope.order, &mut decision.then)
+        if let (Order::Staged(_), Then::Wait { next, look_at }) = (&scope.order, &mut decision.then)
         {
             *look_at = *next;
         }
@@ -309,7 +319,7 @@ fn decide_all(
     });
     Ok(match scope.order {
         // What is staged can still be paused: an action is not ended ahead of its last run.
-        Order::Staged { .. } => decisions
+        Order::Staged(_) => decisions
             .filter(|(_, decision)| matches!(decision.then, Then::Wait { .. }))
             .collect(),
         _ => decisions.collect(),

@@ -28,16 +28,21 @@ impl LatchRef {
 /// Sleeps until `timeout` has passed, the latch is set or a signal arrives. Returns at once when the latch
 /// is already set. Ends the process when the postmaster dies or a termination is pending.
 pub fn wait(timeout: Duration) {
-    // WaitLatch counts whole milliseconds: round up, or the last one would be spent spinning.
-    let millis = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as std::ffi::c_long;
+    // WaitLatch counts whole milliseconds. What is left of one is slept through: nobody is kept waiting by it, and who
+    // sleeps until an instant should not be late by it.
+    let millis = timeout.as_millis().min(i32::MAX as u128) as std::ffi::c_long;
+    let rest = Duration::from_micros(u64::from(timeout.subsec_micros() % 1000));
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     unsafe {
-        pg_sys::WaitLatch(
+        let event = pg_sys::WaitLatch(
             pg_sys::MyLatch,
             events as i32,
             millis,
             pg_sys::PG_WAIT_EXTENSION,
         );
+        if event as u32 & pg_sys::WL_LATCH_SET == 0 {
+            std::thread::sleep(rest);
+        }
         pg_sys::ResetLatch(pg_sys::MyLatch);
     }
     check_for_interrupts!();

@@ -1,21 +1,25 @@
 //! A dispatcher of one database: sleeps until the next instant, dispatches what is due, and so on.
 
+use super::announcer::Announcer;
 use super::worker::{Departs, Post};
 use super::{Backoff, reload_settings};
 use crate::dispatch::decide::EndReason;
-use crate::dispatch::tick::{self, Order, Scope, Tick};
-use crate::dispatch::{announce, store};
-use crate::pg::{latch, subtransaction, time, transaction};
+use crate::dispatch::store;
+use crate::dispatch::tick::{self, Order, Scope, Tick, Window};
+use crate::pg::{latch, time, transaction};
 use crate::shared::{self, Departure, Posted, WorkerState};
-use crate::{guc, stats};
+use crate::{guc, stats, wake};
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
 use pgrx::spi::SpiResult;
 use std::time::{Duration, Instant};
 
-/// So many actions due at one instant are a herd: their dispatches are staged ahead of it. A batch or less is dispatched
-/// in a few hundredths of a second anyway.
+/// So many actions due at one instant are a herd: their dispatches are staged well ahead of it, because they take a while.
 const HERD: i64 = 1_000;
+/// Others are staged just so early that they are on disk when their instant comes: what is left to do then is to tell of
+/// them. As soon as one is due within the first span, all are staged that are due within the second.
+const STAGED_AHEAD: (TimeDelta, TimeDelta) =
+    (TimeDelta::milliseconds(50), TimeDelta::milliseconds(100));
 /// From time to time the dispatcher looks at all timers, whatever it believes: a safety net below the safety net.
 const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
 /// Rows that are due but locked by somebody else: his commit may wake us, his rollback does not. We look again soon, and
@@ -29,7 +33,9 @@ pub fn serve(post: &mut Post, number: u8) -> Departure {
     let mut dispatcher = Dispatcher::new(number);
     let mut backoff = Backoff::new();
     loop {
-        reload_settings();
+        if reload_settings() {
+            dispatcher.look_at = DateTime::UNIX_EPOCH;
+        }
         if post.is_to_be_left() || usize::from(number) >= guc::dispatchers() {
             return Departure::Asked;
         }
@@ -82,9 +88,15 @@ struct Dispatcher {
     untenanted_until: Option<DateTime<Utc>>,
     /// The instant whose herd has been looked for.
     herd_checked: Option<DateTime<Utc>>,
-    staging: Option<DateTime<Utc>>,
-    /// Up to here, what became available has been announced.
-    announced_until: DateTime<Utc>,
+    /// A herd that is being staged.
+    herd: Option<DateTime<Utc>>,
+    /// What is due up to here has been staged, but for what has to be decided at its instant.
+    staged_until: DateTime<Utc>,
+    /// When it looks at the timers again, unless somebody sets one before.
+    look_at: DateTime<Utc>,
+    /// When it would, if it knew of nothing to come.
+    safety_net: DateTime<Utc>,
+    announcer: Announcer,
     /// How long to wait for rows that are locked elsewhere.
     locked_wait: Duration,
     summary: Summary,
@@ -123,7 +135,6 @@ impl Summary {
 #[derive(Default)]
 struct Outlook {
     next_instant: Option<DateTime<Utc>>,
-    next_available: Option<DateTime<Utc>>,
     herd: i64,
 }
 
@@ -139,14 +150,17 @@ impl Dispatcher {
             last_tenant: String::new(),
             untenanted_until: None,
             herd_checked: None,
-            staging: None,
-            announced_until: DateTime::UNIX_EPOCH,
+            herd: None,
+            staged_until: DateTime::UNIX_EPOCH,
+            look_at: DateTime::UNIX_EPOCH,
+            safety_net: DateTime::UNIX_EPOCH,
+            announcer: Announcer::new(),
             locked_wait: LOCKED_ELSEWHERE.0,
             summary: Summary::new(),
         }
     }
 
-    /// One batch in one transaction; returns how long to sleep after it.
+    /// Tells of what has become available, then one batch in one transaction; returns how long to sleep after it.
     fn run_once(
         &mut self,
         post: &mut Post,
@@ -154,15 +168,20 @@ impl Dispatcher {
         now: DateTime<Utc>,
     ) -> Result<Result<Duration, Departs>, transaction::Failure> {
         self.take_note(posted);
-        // What is left of a herd whose instant has come is due like anything else.
-        self.staging = self.staging.filter(|instant| *instant > now);
+        // First, because it is quick, and others wait for it.
+        if self.announces() && self.announcer.next() <= now {
+            if let Err(departs) = self.announcer.announce(post, now)? {
+                return Ok(Err(departs));
+            }
+        }
+        if self.look_at > now {
+            return Ok(Ok(self.sleep()));
+        }
         let scope = self.scope(now);
-        let herd_instant = self.staging;
-        let (announced_until, herd_checked, low_water) =
-            (self.announced_until, self.herd_checked, self.low_water);
-        let announces = self.number == 0;
-        let may_be_due = herd_instant.is_some()
-            || !matches!(scope.order, Order::Oldest)
+        let staging = self.window_to_stage(now);
+        let (herd_checked, low_water) = (self.herd_checked, self.low_water);
+        let announces = self.announces();
+        let may_be_due = !matches!(scope.order, Order::Oldest)
             || self.drained_until.is_some()
             || self.expected <= now;
         let turn = post.transaction(c"pg_recur dispatcher", move || {
@@ -173,24 +192,29 @@ impl Dispatcher {
                 true => Tick::default(),
                 false => tick::run_batch(&scope),
             };
-            let staged = herd_instant.map(|instant| {
+            let staged = staging.map(|window| {
                 tick::run_batch(&Scope {
                     now,
                     from: now,
-                    order: Order::Staged { instant },
+                    order: Order::Staged(window),
                 })
             });
+            let later = [Some(&tick), staged.as_ref()];
+            let later = later
+                .into_iter()
+                .flatten()
+                .filter_map(|tick| tick.available_later);
+            let available_later = later.min();
+            if let (false, Some(later)) = (announces, available_later) {
+                wake::available_on_commit(time::to_micros(later));
+            }
             let look = || -> SpiResult<Outlook> {
-                let next_available = match announces {
-                    true => announce_and_look(announced_until, now)?,
-                    false => None,
-                };
                 // While there is more to do, nobody asks what comes after.
                 if tick.more() || !matches!(scope.order, Order::Oldest) {
                     return Ok(Outlook::default());
                 }
-                let next_instant = match peeked {
-                    Some(next) if nothing_due => next,
+                let next_instant = match (peeked, &staged) {
+                    (Some(next), None) if nothing_due => next,
                     _ => store::next_instant(low_water)?,
                 };
                 let herd = match next_instant {
@@ -199,25 +223,29 @@ impl Dispatcher {
                     }
                     _ => 0,
                 };
-                Ok(Outlook {
-                    next_instant,
-                    next_available,
-                    herd,
-                })
+                Ok(Outlook { next_instant, herd })
             };
             let outlook = or_raise(look());
-            (scope, tick, staged, outlook)
+            (scope, tick, staged, available_later, outlook)
         })?;
-        let (scope, tick, staged, outlook) = match turn {
+        let (scope, tick, staged, available_later, outlook) = match turn {
             Ok(turn) => turn,
             Err(departs) => return Ok(Err(departs)),
         };
-        self.announced_until = now;
+        if let Some(later) = available_later {
+            self.announcer.expect(later);
+        }
         self.count(&tick);
         if let Some(staged) = &staged {
             self.count(staged);
         }
-        Ok(Ok(self.plan(&scope, &tick, staged.as_ref(), &outlook)))
+        let staged = staging.zip(staged.as_ref());
+        self.look_at = self.plan(&scope, &tick, staged, &outlook);
+        Ok(Ok(self.sleep()))
+    }
+
+    fn announces(&self) -> bool {
+        self.number == 0
     }
 
     /// Somebody has set a timer to an instant before those that are looked at, or a dispatch to become available.
@@ -225,17 +253,39 @@ impl Dispatcher {
         if self.looked_everywhere.elapsed() > LOOK_EVERYWHERE_EVERY {
             self.looked_everywhere = Instant::now();
             self.low_water = DateTime::UNIX_EPOCH;
+            self.look_at = DateTime::UNIX_EPOCH;
+            self.announcer.look_again();
         }
         if let Some(due_at) = posted.due_at {
             self.low_water = self.low_water.min(instant(due_at));
+            self.look_at = DateTime::UNIX_EPOCH;
             self.drained_until = None;
             self.untenanted_until = None;
             self.herd_checked = None;
+            self.staged_until = DateTime::UNIX_EPOCH;
         }
         if let Some(available_at) = posted.available_at {
-            let just_before = instant(available_at) - TimeDelta::microseconds(1);
-            self.announced_until = self.announced_until.min(just_before);
+            self.announcer.expect(instant(available_at));
         }
+    }
+
+    /// What is to be dispatched now, ahead of its time.
+    fn window_to_stage(&mut self, now: DateTime<Utc>) -> Option<Window> {
+        guc::lookahead()?;
+        // What is left of a herd whose instant has come is due like anything else.
+        self.herd = self.herd.filter(|instant| *instant > now);
+        if let Some(instant) = self.herd {
+            return Some(Window {
+                from: instant,
+                until: instant,
+            });
+        }
+        let next = self.expected;
+        let is_close = next > now && next <= now + STAGED_AHEAD.0 && next > self.staged_until;
+        is_close.then_some(Window {
+            from: next,
+            until: now + STAGED_AHEAD.1,
+        })
     }
 
     fn scope(&self, now: DateTime<Utc>) -> Scope {
@@ -256,19 +306,20 @@ impl Dispatcher {
         }
     }
 
-    /// What comes next, and in how long.
+    /// What comes next, and when.
     fn plan(
         &mut self,
         scope: &Scope,
         tick: &Tick,
-        staged: Option<&Tick>,
+        staged: Option<(Window, &Tick)>,
         outlook: &Outlook,
-    ) -> Duration {
+    ) -> DateTime<Utc> {
+        let at_once = DateTime::UNIX_EPOCH;
         match self.turn {
             Turn::Tenants => {
                 self.turn = Turn::Untenanted;
                 self.last_tenant = tick.last_tenant.clone().unwrap_or_default();
-                return Duration::ZERO;
+                return at_once;
             }
             Turn::Untenanted => {
                 self.turn = Turn::Oldest;
@@ -276,18 +327,18 @@ impl Dispatcher {
                     true => tick.last_due_at,
                     false => Some(scope.now),
                 };
-                return Duration::ZERO;
+                return at_once;
             }
             Turn::Oldest if tick.more() => {
                 self.turn = Turn::Tenants;
                 self.drained_until = tick.last_due_at.or(self.drained_until);
-                return Duration::ZERO;
+                return at_once;
             }
             Turn::Oldest => self.untenanted_until = None,
         }
         if self.drained_until.take().is_some() {
             // Once more from the start, for what others held locked meanwhile.
-            return Duration::ZERO;
+            return at_once;
         }
         self.expected = outlook.next_instant.unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.low_water = outlook
@@ -295,48 +346,59 @@ impl Dispatcher {
             .unwrap_or(scope.now)
             .max(self.low_water);
         match staged {
-            Some(staged) if staged.dispatched > 0 => return Duration::ZERO,
+            Some((_, batch)) if batch.full && batch.dispatched > 0 => return at_once,
             // All of them, but for those that have to be decided at the instant.
-            Some(_) => self.staging = None,
+            Some((window, _)) => {
+                self.herd = None;
+                self.staged_until = window.until;
+            }
             None if outlook.herd == HERD => {
-                self.staging = outlook.next_instant;
-                return Duration::ZERO;
+                self.herd = outlook.next_instant;
+                return at_once;
             }
             None => {}
         }
         self.herd_checked = outlook
             .next_instant
             .filter(|next| is_near(*next, scope.now));
-        self.sleep(scope.now, outlook)
+        self.next_look(scope.now, outlook.next_instant)
     }
 
-    fn sleep(&mut self, now: DateTime<Utc>, outlook: &Outlook) -> Duration {
-        let clock = time::now();
-        let until = |instant: DateTime<Utc>| (instant - clock).to_std().unwrap_or(Duration::ZERO);
-        let mut sleep = guc::check_interval();
-        if let Some(available) = outlook.next_available {
-            sleep = sleep.min(until(available));
+    fn next_look(&mut self, now: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
+        self.safety_net = later(now, guc::check_interval());
+        let Some(next) = next else {
+            return self.safety_net;
+        };
+        // Due, and still there after the batch: it is locked elsewhere.
+        if next <= now {
+            let wait = self.locked_wait;
+            self.locked_wait = (wait * 2).min(LOCKED_ELSEWHERE.1);
+            return self.safety_net.min(later(time::now(), wait));
         }
-        if let Some(next) = outlook.next_instant {
-            let wait = match guc::lookahead() {
-                // A little earlier, to see whether there is a herd.
-                Some(lookahead) if self.herd_checked != Some(next) => {
-                    until(next).saturating_sub(lookahead)
-                }
-                _ => until(next),
-            };
-            // Due in the meantime: go on at once, unless this batch already found it locked.
-            let locked_wait = match next <= now {
-                true => Some(self.locked_wait),
-                false => None,
-            };
-            self.locked_wait = match locked_wait {
-                Some(wait) => (wait * 2).min(LOCKED_ELSEWHERE.1),
-                None => LOCKED_ELSEWHERE.0,
-            };
-            sleep = sleep.min(locked_wait.unwrap_or(wait));
+        self.locked_wait = LOCKED_ELSEWHERE.0;
+        let look_at = match guc::lookahead() {
+            None => next,
+            // A little earlier, to see whether there is a herd.
+            Some(lookahead) if self.herd_checked != Some(next) => {
+                next - TimeDelta::from_std(lookahead).unwrap_or_default()
+            }
+            Some(_) if next > self.staged_until => next - STAGED_AHEAD.0,
+            Some(_) => next,
+        };
+        self.safety_net.min(look_at)
+    }
+
+    fn sleep(&self) -> Duration {
+        let next = match self.announces() {
+            true => self.look_at.min(self.announcer.next()),
+            false => self.look_at,
+        };
+        let sleep = (next - time::now()).to_std().unwrap_or(Duration::ZERO);
+        match next == self.safety_net {
+            // Nothing is expected then: a part of a millisecond is not worth a second awakening.
+            true => Duration::from_millis(sleep.as_micros().div_ceil(1000) as u64),
+            false => sleep,
         }
-        sleep
     }
 
     fn count(&mut self, tick: &Tick) {
@@ -395,32 +457,11 @@ fn or_raise<T>(outcome: SpiResult<T>) -> T {
     outcome.unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
 }
 
-/// Tells of what has become available, if anything has; returns when the next dispatch does.
-fn announce_and_look(
-    after: DateTime<Utc>,
-    until: DateTime<Utc>,
-) -> SpiResult<Option<DateTime<Utc>>> {
-    let next = store::next_available(after)?;
-    if next.is_none_or(|next| next > until) {
-        return Ok(next);
-    }
-    announce_later_ones(after, until)?;
-    store::next_available(until)
-}
-
-/// Tells of what has become available. A channel that can't be told keeps nothing from being dispatched.
-fn announce_later_ones(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<()> {
-    match subtransaction::attempt(|| announce::newly_available(after, until)) {
-        Ok(outcome) => outcome,
-        Err(failure) => {
-            warning!(
-                "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
-                failure.sqlstate,
-                failure.message
-            );
-            Ok(())
-        }
-    }
+fn later(instant: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
+    TimeDelta::from_std(span)
+        .ok()
+        .and_then(|span| instant.checked_add_signed(span))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// Is the instant to come, and near enough to be staged for?

@@ -1,6 +1,7 @@
 //! The background workers: a launcher for the server, dispatchers and a maintenance worker for each database that has
 //! the extension.
 
+mod announcer;
 mod databases;
 mod dispatcher;
 mod launcher;
@@ -53,14 +54,16 @@ fn handle_signals() {
     }
 }
 
-/// Reads the configuration again if SIGHUP asked for it.
-fn reload_settings() {
+/// Reads the configuration again if SIGHUP asked for it. True if it did.
+fn reload_settings() -> bool {
     unsafe {
         let pending = &raw mut pg_sys::ConfigReloadPending;
-        if pending.read_volatile() != 0 {
+        let asked = pending.read_volatile() != 0;
+        if asked {
             pending.write_volatile(0);
             pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
         }
+        asked
     }
 }
 

@@ -204,8 +204,10 @@ fn plain_insert_update_and_delete() {
         "UPDATE recur.recurring_actions SET schedule = '* * * * * *' WHERE id = $1",
         &[&id],
     );
+    // Not merely staged: that would be withdrawn.
     eventually("it fires", || {
-        session.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > 0
+        let fired = "SELECT count(*) FROM recur.dispatches WHERE available_at <= now()";
+        session.value::<i64>(fired, &[]) > 0
     });
     session.execute(
         "UPDATE recur.recurring_actions SET enabled = false, paused_reason = 'by hand'",
@@ -363,4 +365,37 @@ fn concurrent_editors() {
         &[],
     );
     assert_eq!(deleted, 1);
+}
+
+/// recur.timers is nobody's business, but an operator in need may set a timer.
+#[test]
+fn a_timer_that_is_set_by_hand_is_followed() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SELECT recur.create('a', '@yearly', 'p', 't'); SELECT recur.create('b', '@yearly', 'p', 't', horizon => '2 years')");
+    let due = |session: &mut Session, name: &str| -> (bool, bool) {
+        let row = &session.rows(
+            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur.timers AS t WHERE t.action_id = recur.id_of($1)",
+            &[&name],
+        )[0];
+        (row.get(0), row.get(1))
+    };
+    // It shall run then.
+    session.batch("UPDATE recur.timers SET next_run_at = next_run_at + interval '1 day'");
+    assert_eq!(due(&mut session, "a"), (true, false));
+    assert_eq!(due(&mut session, "b"), (false, true), "it has a horizon");
+    // It can't run without being due, nor be due without running.
+    session.batch("UPDATE recur.timers SET due_at = NULL");
+    assert_eq!(due(&mut session, "a"), (true, false));
+    session.batch("UPDATE recur.timers SET enabled = false, next_run_at = NULL, error_count = 5");
+    let due_nowhere = "SELECT count(*) FROM recur.timers WHERE due_at IS NULL";
+    assert_eq!(session.value::<i64>(due_nowhere, &[]), 2);
+    // Resumed, and not yet failed.
+    session.batch("UPDATE recur.timers SET enabled = true, next_run_at = '2040-01-01Z'");
+    assert_eq!(due(&mut session, "a"), (true, false));
+    let forgiven = "SELECT count(*) FROM recur.timers WHERE error_count = 0";
+    assert_eq!(session.value::<i64>(forgiven, &[]), 2);
+    // Both at once: he knows what he does.
+    session.batch("UPDATE recur.timers SET next_run_at = '2041-01-01Z', due_at = '2040-06-01Z'");
+    assert_eq!(due(&mut session, "a"), (false, false));
 }

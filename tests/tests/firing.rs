@@ -29,6 +29,7 @@ fn a_due_action_becomes_a_dispatch_and_a_notification() {
 
     let action = create(&mut session, "tick", EVERY_SECOND);
     let heard = listener.notification();
+    let heard_at = Utc::now();
 
     assert_eq!(heard["action_id"], action.to_string());
     assert_eq!(heard["provider"], "test");
@@ -41,9 +42,10 @@ fn a_due_action_becomes_a_dispatch_and_a_notification() {
     let id: Uuid = heard["id"].as_str().unwrap().parse().unwrap();
     let row = &listener.rows("SELECT * FROM recur.dispatches WHERE id = $1", &[&id])[0];
     let scheduled_at: DateTime<Utc> = row.get("scheduled_at");
-    let created_at: DateTime<Utc> = row.get("created_at");
+    let available_at: DateTime<Utc> = row.get("available_at");
     assert_eq!(scheduled_at.nanosecond(), 0, "due on the second");
-    assert!(created_at >= scheduled_at, "never early");
+    assert_eq!(available_at, scheduled_at, "never early");
+    assert!(heard_at >= scheduled_at, "never announced early");
     assert_eq!(
         heard["scheduled_at"].as_str().unwrap(),
         scheduled_at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -225,4 +227,49 @@ fn a_database_with_odd_settings_fires_all_the_same() {
         &[],
     );
     assert!(sane);
+}
+
+/// Being on disk when the instant comes, a dispatch is announced without waiting for one.
+#[test]
+fn a_dispatch_is_staged_just_before_its_instant() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    create(&mut session, "tick", EVERY_SECOND);
+    let staged = "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at";
+    eventually("one is staged", || session.value::<i64>(staged, &[]) > 0);
+    let lateness = "SELECT count(*) FROM recur.stats WHERE lateness_max_ms > 0";
+    eventually("its lateness is counted", || {
+        session.value::<i64>(lateness, &[]) > 0
+    });
+    let odd: i64 = session.value(
+        "SELECT count(*) FROM recur.dispatches
+          WHERE available_at <> scheduled_at OR created_at < scheduled_at - interval '100 ms'",
+        &[],
+    );
+    assert_eq!(odd, 0, "never available early, nor staged long before");
+
+    // A decision that can still change is taken at the instant.
+    session.batch("UPDATE recur.recurring_actions SET overlap = 'skip'");
+    let before: i64 = session.value("SELECT run_count FROM recur.recurring_actions", &[]);
+    session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(100)");
+    eventually("it goes on", || {
+        session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(100)");
+        session.value::<i64>("SELECT run_count FROM recur.recurring_actions", &[]) >= before + 2
+    });
+    let early: i64 = session.value(
+        "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at
+            AND scheduled_at > (SELECT updated_at FROM recur.recurring_actions)",
+        &[],
+    );
+    assert_eq!(early, 0);
+}
+
+#[test]
+fn without_look_ahead_nothing_is_staged() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 0");
+    let mut session = cluster.database("app");
+    let action = create(&mut session, "tick", EVERY_SECOND);
+    eventually("it fires", || dispatch_count(&mut session, action) >= 3);
+    let staged = "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at";
+    assert_eq!(session.value::<i64>(staged, &[]), 0);
 }

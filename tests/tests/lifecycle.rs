@@ -1,5 +1,6 @@
 //! Extensions, databases and settings that come and go while the server runs.
 
+use chrono::{DateTime, Utc};
 use pg_recur_tests::{Cluster, Session, Shutdown, eventually, eventually_some};
 use std::fs;
 
@@ -158,6 +159,36 @@ fn an_idle_dispatcher_holds_nothing_and_does_nothing() {
         woken <= 2,
         "woken {woken} times while nothing was to be done"
     );
+}
+
+/// A look at the timers is a transaction, but none that has to be logged.
+#[test]
+fn looking_uses_up_no_transaction_ids() {
+    let cluster = Cluster::with(
+        "shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '100ms'\nautovacuum = off",
+    );
+    let mut session = cluster.database("app");
+    session.execute("SELECT recur.create('new year', '@yearly', 'p', 'a')", &[]);
+    let looks = |session: &mut Session| -> Vec<DateTime<Utc>> {
+        let rows = session.rows("SELECT state_since FROM recur.workers ORDER BY duty", &[]);
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    eventually("both workers sleep", || {
+        let sleeping = "SELECT count(*) FROM recur.workers WHERE state = 'sleeping'";
+        session.value::<i64>(sleeping, &[]) == 2
+    });
+    let next_id = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text";
+    let before: String = session.value(next_id, &[]);
+    for _ in 0..3 {
+        let last = looks(&mut session);
+        eventually("both have looked again", || {
+            looks(&mut session)
+                .iter()
+                .zip(&last)
+                .all(|(now, then)| now > then)
+        });
+    }
+    assert_eq!(session.value::<String>(next_id, &[]), before);
 }
 
 #[test]

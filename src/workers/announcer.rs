@@ -1,0 +1,89 @@
+//! Tells of dispatches that become available later than they are written: staged ones, retries, delayed ones. It writes
+//! nothing, so it waits for no disk: what is staged is heard of at its instant.
+
+use super::worker::{Departs, Post};
+use crate::dispatch::announce::{self, Lateness};
+use crate::dispatch::store;
+use crate::pg::{subtransaction, transaction};
+use crate::stats;
+use chrono::{DateTime, TimeDelta, Utc};
+use pgrx::prelude::*;
+use pgrx::spi::SpiResult;
+
+pub struct Announcer {
+    /// Up to here, what became available has been announced.
+    announced_until: DateTime<Utc>,
+    /// Nothing becomes available before.
+    next: DateTime<Utc>,
+}
+
+impl Announcer {
+    /// One that knows nothing, and looks at everything.
+    pub fn new() -> Announcer {
+        Announcer {
+            announced_until: DateTime::UNIX_EPOCH,
+            next: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    /// A dispatch becomes available then, or has become so while the transaction that wrote it was under way.
+    pub fn expect(&mut self, available_at: DateTime<Utc>) {
+        self.next = self.next.min(available_at);
+        self.announced_until = self
+            .announced_until
+            .min(available_at - TimeDelta::microseconds(1));
+    }
+
+    /// Whatever it believes, it shall look.
+    pub fn look_again(&mut self) {
+        self.next = DateTime::UNIX_EPOCH;
+    }
+
+    /// When it has to look next.
+    pub fn next(&self) -> DateTime<Utc> {
+        self.next
+    }
+
+    /// Tells of what has become available up to now, in a transaction of its own.
+    pub fn announce(
+        &mut self,
+        post: &mut Post,
+        now: DateTime<Utc>,
+    ) -> Result<Result<(), Departs>, transaction::Failure> {
+        let after = self.announced_until;
+        let turn = post.transaction(c"pg_recur dispatcher", move || {
+            announce_and_look(after, now).unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
+        })?;
+        let (lateness, next) = match turn {
+            Ok(done) => done,
+            Err(departs) => return Ok(Err(departs)),
+        };
+        self.announced_until = now;
+        self.next = next.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        // One that has just begun tells of everything that lies there, announced before or not.
+        if after > DateTime::UNIX_EPOCH {
+            stats::count_lateness(&lateness);
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Tells of what has become available, if anything has; returns how late that was, and when the next dispatch does.
+fn announce_and_look(
+    after: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> SpiResult<(Vec<Lateness>, Option<DateTime<Utc>>)> {
+    // A channel that can't be told keeps nothing from being dispatched.
+    let told = match subtransaction::attempt(|| announce::newly_available(after, until)) {
+        Ok(outcome) => outcome?,
+        Err(failure) => {
+            warning!(
+                "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
+                failure.sqlstate,
+                failure.message
+            );
+            Vec::new()
+        }
+    };
+    Ok((told, store::next_available(until)?))
+}
