@@ -81,11 +81,11 @@ impl Query {
         })
     }
 
-    pub fn execute(&self, arguments: &[DatumWithOid]) -> SpiResult<()> {
+    /// Returns how many rows it wrote.
+    pub fn execute(&self, arguments: &[DatumWithOid]) -> SpiResult<usize> {
         Spi::connect_mut(|client| {
             let plan = self.plan(client)?;
-            client.select(plan, None, arguments)?;
-            Ok(())
+            Ok(client.select(plan, None, arguments)?.len())
         })
     }
 }

@@ -6,6 +6,7 @@ use super::query::{Row, instant_at, queries, required, uuid_at, uuids};
 use crate::pg::time;
 use chrono::{DateTime, Utc};
 use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys;
 use pgrx::spi::SpiResult;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -18,8 +19,9 @@ queries! {
     UNFINISHED = "unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
     TAKE_BACK_FINISHED = "take_back_finished.sql" (UUIDARRAYOID);
     CANCEL_PREVIOUS = "cancel_previous.sql" (UUIDARRAYOID);
-    INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, TIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
     INSERT_MISSING_DISPATCHES = "insert_missing_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    ADVANCE_LOCKED_TIMERS = "advance_locked_timers.sql" (TIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
@@ -36,6 +38,8 @@ queries! {
 }
 
 type Instant = DateTime<Utc>;
+/// Where in its table a row is. It stays there while nobody can change it.
+pub type Place = pg_sys::ItemPointerData;
 
 /// A due timer that this transaction has locked.
 #[derive(Clone)]
@@ -45,6 +49,7 @@ pub struct LockedTimer {
     pub next_run_at: Instant,
     pub last_run_at: Option<Instant>,
     pub run_count: i64,
+    pub place: Place,
 }
 
 /// What the decision needs of a definition, as stored: not yet parsed. Spans are in microseconds.
@@ -71,6 +76,7 @@ pub struct StoredDefinition {
     pub tenant: String,
     /// Are all of its dispatches to be found after they are over?
     pub keeps_history: bool,
+    pub place: Place,
 }
 
 fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
@@ -80,6 +86,7 @@ fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
         next_run_at: required(instant_at(row, 3)?)?,
         last_run_at: instant_at(row, 4)?,
         run_count: required(row.get(5)?)?,
+        place: required(row.get(6)?)?,
     })
 }
 
@@ -117,7 +124,7 @@ pub fn lock_due_fairly(
     ];
     let rows = LOCK_DUE_FAIRLY.with(|query| {
         query.rows(&arguments, |row| {
-            Ok((locked_timer(row)?, row.get::<String>(6)?))
+            Ok((locked_timer(row)?, row.get::<String>(7)?))
         })
     })?;
     let last = rows.last().and_then(|(_, tenant)| tenant.clone());
@@ -149,6 +156,7 @@ pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<HashMap<Uuid, StoredDef
                 namespace: required(row.get(19)?)?,
                 tenant: required(row.get(20)?)?,
                 keeps_history: required(row.get(21)?)?,
+                place: required(row.get(22)?)?,
             })
         })
     })?;
@@ -189,7 +197,8 @@ pub fn cancel_previous(actions: Vec<Uuid>) -> SpiResult<()> {
     if actions.is_empty() {
         return Ok(());
     }
-    CANCEL_PREVIOUS.with(|query| query.execute(&[uuids(actions).into()]))
+    CANCEL_PREVIOUS.with(|query| query.execute(&[uuids(actions).into()]))?;
+    Ok(())
 }
 
 /// A dispatch to be inserted.
@@ -198,14 +207,28 @@ pub struct NewDispatch {
     pub action: Uuid,
     pub occurrence: Instant,
     pub available_at: Instant,
+    /// Of the action's definition.
+    pub definition: Place,
 }
 
-/// A dispatch that is there already is an error.
+/// A dispatch that is there already is an error, and so is a definition that is not where it was.
 pub fn insert_dispatches(new: &[NewDispatch]) -> SpiResult<()> {
     if new.is_empty() {
         return Ok(());
     }
-    INSERT_DISPATCHES.with(|query| query.execute(&columns(new)))
+    let [ids, _, occurrences, available] = columns(new);
+    let definitions: Vec<Place> = new.iter().map(|one| one.definition).collect();
+    let arguments = [ids, definitions.into(), occurrences, available];
+    let inserted = INSERT_DISPATCHES.with(|query| query.execute(&arguments))?;
+    expect_all(inserted, new.len());
+    Ok(())
+}
+
+/// Somebody has changed a row that he should have left alone: the batch is repeated, with care.
+fn expect_all(found: usize, expected: usize) {
+    if found != expected {
+        pgrx::error!("pg_recur: {found} of {expected} rows were where they had been");
+    }
 }
 
 /// The ids of those that were not there before.
@@ -233,6 +256,7 @@ fn columns(new: &[NewDispatch]) -> [DatumWithOid<'static>; 4] {
 /// How a timer goes on.
 pub struct Advance {
     pub action: Uuid,
+    pub timer: Place,
     pub runs: i32,
     pub fired: Option<Instant>,
     pub next_run_at: Option<Instant>,
@@ -240,10 +264,33 @@ pub struct Advance {
     pub ended_reason: Option<&'static str>,
 }
 
+/// The timers are where they were when they were locked.
+pub fn advance_locked_timers(advances: &[Advance]) -> SpiResult<()> {
+    if advances.is_empty() {
+        return Ok(());
+    }
+    let places: Vec<Place> = advances.iter().map(|one| one.timer).collect();
+    let arguments = advance_arguments(places.into(), advances);
+    let advanced = ADVANCE_LOCKED_TIMERS.with(|query| query.execute(&arguments))?;
+    expect_all(advanced, advances.len());
+    Ok(())
+}
+
+/// Wherever they are.
 pub fn advance_timers(advances: &[Advance]) -> SpiResult<()> {
     if advances.is_empty() {
         return Ok(());
     }
+    let actions = uuids(advances.iter().map(|one| one.action));
+    let arguments = advance_arguments(actions.into(), advances);
+    ADVANCE_TIMERS.with(|query| query.execute(&arguments))?;
+    Ok(())
+}
+
+fn advance_arguments<'a>(
+    which: DatumWithOid<'a>,
+    advances: &'a [Advance],
+) -> [DatumWithOid<'a>; 6] {
     let instants = |of: fn(&Advance) -> Option<Instant>| -> Vec<_> {
         advances
             .iter()
@@ -252,15 +299,14 @@ pub fn advance_timers(advances: &[Advance]) -> SpiResult<()> {
     };
     let runs: Vec<i32> = advances.iter().map(|one| one.runs).collect();
     let ended: Vec<_> = advances.iter().map(|one| one.ended_reason).collect();
-    let arguments = [
-        uuids(advances.iter().map(|one| one.action)).into(),
+    [
+        which,
         runs.into(),
         instants(|one| one.fired).into(),
         instants(|one| one.next_run_at).into(),
         instants(|one| one.due_at).into(),
         ended.into(),
-    ];
-    ADVANCE_TIMERS.with(|query| query.execute(&arguments))
+    ]
 }
 
 /// What recording an error did to its action.
@@ -302,7 +348,8 @@ pub fn tell_contacts(problems: Vec<(Uuid, String)>) -> SpiResult<()> {
         return Ok(());
     }
     let (actions, texts): (Vec<_>, Vec<_>) = problems.into_iter().unzip();
-    TELL_CONTACTS.with(|query| query.execute(&[uuids(actions).into(), texts.into()]))
+    TELL_CONTACTS.with(|query| query.execute(&[uuids(actions).into(), texts.into()]))?;
+    Ok(())
 }
 
 /// The next instant at which anything is due, `from` this one on.
@@ -412,7 +459,8 @@ pub fn notify(notifications: Notifications) -> SpiResult<()> {
         return Ok(());
     }
     let arguments = [notifications.channels.into(), notifications.payloads.into()];
-    NOTIFY.with(|query| query.execute(&arguments))
+    NOTIFY.with(|query| query.execute(&arguments))?;
+    Ok(())
 }
 
 /// (action, kind, detail), as arrays.
@@ -440,7 +488,8 @@ pub fn record_events(events: NewEvents) -> SpiResult<()> {
         events.kinds.into(),
         events.details.into(),
     ];
-    RECORD_EVENTS.with(|query| query.execute(&arguments))
+    RECORD_EVENTS.with(|query| query.execute(&arguments))?;
+    Ok(())
 }
 
 /// Gives dispatches back whose consumers have not reported in time; returns how many.

@@ -220,7 +220,7 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
     let repeated = Repeated::of(locked);
     repeated.drop_unrecorded(&mut new, &definitions);
     let cancelling = decisions.iter().filter(|(_, d)| d.cancels_previous);
-    store::cancel_previous(cancelling.map(|(action, _)| *action).collect())?;
+    store::cancel_previous(cancelling.map(|(timer, _)| timer.action).collect())?;
     if repeated.is_possible() || care == Care::Much {
         let inserted = store::insert_missing_dispatches(&new)?;
         new.retain(|dispatch| inserted.contains(&dispatch.id));
@@ -239,7 +239,11 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
                 .unwrap_or(i64::MAX)
         })
         .collect();
-    store::advance_timers(&advances(&decisions, &new, now, &mut written))?;
+    let advances = advances(&decisions, &new, now, &mut written);
+    match care {
+        Care::Little => store::advance_locked_timers(&advances)?,
+        Care::Much => store::advance_timers(&advances)?,
+    }
     store::record_events(events(&decisions, &new, &mut written))?;
     let available: Vec<(&NewDispatch, &StoredDefinition)> = new
         .iter()
@@ -262,13 +266,16 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
     Ok(written)
 }
 
-fn decide_all(
+type Decided<'a> = (&'a LockedTimer, Decision);
+
+fn decide_all<'a>(
     scope: &Scope,
-    locked: &[LockedTimer],
+    locked: &'a [LockedTimer],
     definitions: &HashMap<Uuid, StoredDefinition>,
     written: &mut Written,
-) -> SpiResult<Vec<(Uuid, Decision)>> {
-    let mut compiled: Vec<(&LockedTimer, Option<i32>, Compiled)> = Vec::with_capacity(locked.len());
+) -> SpiResult<Vec<Decided<'a>>> {
+    let mut compiled: Vec<(&'a LockedTimer, Option<i32>, Compiled)> =
+        Vec::with_capacity(locked.len());
     for timer in locked {
         // A definition that is gone takes its timer with it: nothing to do.
         let Some(stored) = definitions.get(&timer.action) else {
@@ -315,7 +322,7 @@ fn decide_all(
         {
             *look_at = *next;
         }
-        (timer.action, decision)
+        (*timer, decision)
     });
     Ok(match scope.order {
         // What is staged can still be paused: an action is not ended ahead of its last run.
@@ -327,27 +334,31 @@ fn decide_all(
 }
 
 fn new_dispatches(
-    decisions: &[(Uuid, Decision)],
+    decisions: &[Decided],
     definitions: &HashMap<Uuid, StoredDefinition>,
     now: Instant,
 ) -> Vec<NewDispatch> {
     let clock = time::now();
     let mut new = Vec::with_capacity(decisions.len());
-    for (action, decision) in decisions {
-        let jitter = definitions.get(action).and_then(|stored| stored.jitter);
+    for (timer, decision) in decisions {
+        let Some(definition) = definitions.get(&timer.action) else {
+            continue;
+        };
         for occurrence in &decision.fire {
-            let id = id::of_occurrence(*action, *occurrence);
+            let id = id::of_occurrence(timer.action, *occurrence);
             // What is due by the clock that the caller brought is available by everybody's.
             let available_at = match *occurrence <= now {
                 true => clock.min(*occurrence),
                 false => *occurrence,
             };
+            let jitter = definition.jitter;
             let delay = jitter.map_or(TimeDelta::zero(), |most| id::fraction(id, most));
             new.push(NewDispatch {
                 id,
-                action: *action,
+                action: timer.action,
                 occurrence: *occurrence,
                 available_at: available_at + delay,
+                definition: definition.place,
             });
         }
     }
@@ -355,7 +366,7 @@ fn new_dispatches(
 }
 
 fn advances(
-    decisions: &[(Uuid, Decision)],
+    decisions: &[Decided],
     new: &[NewDispatch],
     now: Instant,
     written: &mut Written,
@@ -371,18 +382,20 @@ fn advances(
     }
     decisions
         .iter()
-        .map(|(action, decision)| {
+        .map(|(timer, decision)| {
+            let action = timer.action;
             let (next_run_at, due_at, ended_reason) = match decision.then {
                 Then::Wait { next, look_at } => (Some(next), Some(look_at), None),
                 Then::End(reason) => {
-                    written.ended.push((*action, reason));
+                    written.ended.push((action, reason));
                     (None, None, Some(reason.name()))
                 }
             };
             written.still_due |= due_at.is_some_and(|due| due <= now);
-            let fired = runs.get(action);
+            let fired = runs.get(&action);
             Advance {
-                action: *action,
+                action,
+                timer: timer.place,
                 runs: fired.map_or(0, |(count, _)| *count),
                 fired: fired.map(|(_, latest)| *latest),
                 next_run_at,
@@ -393,9 +406,9 @@ fn advances(
         .collect()
 }
 
-fn events(decisions: &[(Uuid, Decision)], new: &[NewDispatch], written: &mut Written) -> NewEvents {
+fn events(decisions: &[Decided], new: &[NewDispatch], written: &mut Written) -> NewEvents {
     let mut events = NewEvents::default();
-    for (action, decision) in decisions {
+    for (timer, decision) in decisions {
         for skipped in &decision.skipped {
             written.skipped += skipped.count;
             let detail = json!({
@@ -404,10 +417,10 @@ fn events(decisions: &[(Uuid, Decision)], new: &[NewDispatch], written: &mut Wri
                 "until": rfc3339(skipped.until),
                 "count": skipped.count,
             });
-            events.add(*action, "occurrence.skipped", &detail);
+            events.add(timer.action, "occurrence.skipped", &detail);
         }
         if let Then::End(reason) = decision.then {
-            events.add(*action, reason.event_kind(), &json!({}));
+            events.add(timer.action, reason.event_kind(), &json!({}));
         }
     }
     if guc::record_dispatches() {

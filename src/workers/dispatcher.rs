@@ -169,10 +169,11 @@ impl Dispatcher {
     ) -> Result<Result<Duration, Departs>, transaction::Failure> {
         self.take_note(posted);
         // First, because it is quick, and others wait for it.
-        if self.announces() && self.announcer.next() <= now {
-            if let Err(departs) = self.announcer.announce(post, now)? {
-                return Ok(Err(departs));
-            }
+        if self.announces()
+            && self.announcer.next() <= now
+            && let Err(departs) = self.announcer.announce(post, now)?
+        {
+            return Ok(Err(departs));
         }
         if self.look_at > now {
             return Ok(Ok(self.sleep()));
