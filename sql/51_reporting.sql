@@ -136,7 +136,8 @@ CREATE FUNCTION recur.complete(id uuid, attempt int, result jsonb DEFAULT NULL, 
     SET enable_seqscan = off SET jit = off
 AS $$
 DECLARE
-    done record;
+    done         record;
+    version_left int;
 BEGIN
     IF complete.context IS NOT NULL AND jsonb_typeof(complete.context) <> 'object' THEN
         PERFORM recur._check_object('context', complete.context);
@@ -156,28 +157,28 @@ BEGIN
         SELECT g.*, (SELECT recur._history_partition())
           FROM gone AS g
          WHERE coalesce((SELECT d.keep_history FROM recur.definitions AS d WHERE d.id = g.action_id), 'all') = 'all'
-    ), counted AS (
+    )
+    SELECT ROW(g.*)::recur.dispatches AS dispatch, g.action_id, g.context_version AS version_read
+      INTO done
+      FROM gone AS g;
+    IF NOT FOUND THEN
+        PERFORM recur._refuse_report(complete.id, complete.attempt);
+    END IF;
+    IF done.action_id IS NOT NULL THEN
         UPDATE recur.progress AS p
            SET completed_count = p.completed_count + 1,
                failed_in_a_row = 0,
                context = coalesce(complete.context, p.context),
                context_version = p.context_version + (complete.context IS NOT NULL)::int,
-               context_left_by = CASE WHEN complete.context IS NULL THEN p.context_left_by ELSE g.id END
-          FROM gone AS g
-         WHERE p.action_id = g.action_id
-        RETURNING p.context_version
-    )
-    SELECT ROW(g.*)::recur.dispatches AS dispatch, g.context_version AS version_read, c.context_version AS version_left
-      INTO done
-      FROM gone AS g LEFT JOIN counted AS c ON true;
-    IF NOT FOUND THEN
-        PERFORM recur._refuse_report(complete.id, complete.attempt);
+               context_left_by = CASE WHEN complete.context IS NULL THEN p.context_left_by ELSE complete.id END
+         WHERE p.action_id = done.action_id
+        RETURNING p.context_version INTO version_left;
     END IF;
-    IF complete.context IS NOT NULL AND done.version_left <> done.version_read + 1 THEN
+    IF complete.context IS NOT NULL AND version_left <> done.version_read + 1 THEN
         RAISE EXCEPTION USING
             ERRCODE = 'RC002',
             MESSAGE = format('the context of dispatch %s has changed since it was claimed', complete.id),
-            DETAIL = format('It was claimed with version %s, and the action has version %s.', done.version_read, done.version_left - 1),
+            DETAIL = format('It was claimed with version %s, and the action has version %s.', done.version_read, version_left - 1),
             HINT = 'Report a failure, so that it is tried again with the new context, or complete it without one.';
     END IF;
     RETURN done.dispatch;

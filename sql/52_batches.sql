@@ -66,6 +66,7 @@ CREATE FUNCTION recur.complete_many(ids uuid[], attempts int[], results jsonb[] 
 AS $$
 DECLARE
     numbers int[];
+    actions uuid[];
 BEGIN
     IF cardinality(complete_many.attempts) IS DISTINCT FROM cardinality(complete_many.ids) THEN
         PERFORM recur._check_lengths('attempts', cardinality(complete_many.attempts), cardinality(complete_many.ids));
@@ -98,24 +99,28 @@ BEGIN
                g.lock_group, g.notify_channel, 'completed', g.attempt, g.releases, g.max_attempts, g.retry_backoff, g.lease,
                g.available_at, g.claimed_by, g.started_at, clock_timestamp(), g.cancel_requested, g.result, g.error,
                g.errors, g.created_at,
-               coalesce((SELECT h.partition FROM recur.history_turns AS h ORDER BY h.opened_at DESC LIMIT 1), 0::smallint)
+               (SELECT recur._history_partition())
           FROM gone AS g
          WHERE g.action_id IS NULL
             OR coalesce((SELECT d.keep_history FROM recur.definitions AS d WHERE d.id = g.action_id), 'all') = 'all'
-    ), counts AS (
-        SELECT g.action_id, count(*)::int AS number FROM gone AS g WHERE g.action_id IS NOT NULL GROUP BY g.action_id
-    ), locked AS (
-        SELECT p.action_id, c.number
-          FROM recur.progress AS p JOIN counts AS c ON c.action_id = p.action_id
-         ORDER BY p.action_id
-           FOR UPDATE OF p
-    ), counted AS (
+    )
+    SELECT array_agg(g.number), array_agg(g.action_id) FILTER (WHERE g.action_id IS NOT NULL)
+      INTO numbers, actions
+      FROM gone AS g;
+    IF actions IS NOT NULL THEN
+        WITH locked AS (
+            SELECT p.action_id, c.number
+              FROM recur.progress AS p
+              JOIN (SELECT u.action_id, count(*)::int AS number FROM unnest(actions) AS u (action_id) GROUP BY u.action_id) AS c
+                ON c.action_id = p.action_id
+             ORDER BY p.action_id
+               FOR UPDATE OF p
+        )
         UPDATE recur.progress AS p
            SET completed_count = p.completed_count + k.number, failed_in_a_row = 0
           FROM locked AS k
-         WHERE p.action_id = k.action_id
-    )
-    SELECT array_agg(g.number) INTO numbers FROM gone AS g;
+         WHERE p.action_id = k.action_id;
+    END IF;
     IF cardinality(numbers) = cardinality(complete_many.ids) THEN
         RETURN QUERY SELECT u.id, true, 'completed'::text, NULL::text FROM unnest(complete_many.ids) AS u (id);
     ELSE

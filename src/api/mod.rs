@@ -2,6 +2,7 @@
 
 mod access;
 mod check;
+mod claiming;
 mod dispatching;
 mod listing;
 mod notice;

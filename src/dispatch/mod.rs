@@ -7,7 +7,7 @@ pub mod announce;
 pub mod decide;
 mod definition;
 pub mod id;
-mod query;
+pub mod query;
 mod repeated;
 pub mod store;
 pub mod tick;

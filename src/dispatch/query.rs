@@ -29,7 +29,7 @@ macro_rules! queries {
     };
 }
 
-pub(super) use queries;
+pub(crate) use queries;
 
 impl Query {
     fn plan(&self, client: &SpiClient) -> SpiResult<&'static OwnedPreparedStatement> {
