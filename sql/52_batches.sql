@@ -82,7 +82,7 @@ BEGIN
     ), gone AS (
         DELETE FROM recur.live_dispatches AS l
          USING reports AS u
-         WHERE l.id = u.id AND l.status = 'running' AND l.attempt = u.attempt AND l.lease_expires_at > clock_timestamp()
+         WHERE l.id = u.id AND l.status <> 'pending' AND l.attempt = u.attempt AND l.lease_expires_at > clock_timestamp()
         RETURNING u.number, l.id, l.action_id, l.scheduled_at, l.trigger, l.namespace, l.tenant, l.owner, l.subject, l.provider,
                   l.action_type, l.payload, l.raw_payload, l.metadata, l.dedup_key, l.context, l.context_version,
                   l.primary_agent, l.fallback_agent, l.priority, l.lock_group, l.notify_channel,

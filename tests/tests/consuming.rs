@@ -348,16 +348,18 @@ fn every_report_finds_its_dispatch_by_its_id() {
     // By the numbers that the planner has, nothing runs.
     session.batch("ANALYZE recur.live_dispatches; CREATE TABLE mine AS SELECT id, attempt FROM recur.claim(500)");
     for report in [
-        "complete(id, attempt)",
-        "fail(id, attempt, 'x')",
-        "extend(id, attempt)",
-        "release(id, attempt)",
+        "complete_many(array_agg(id), array_agg(attempt))",
+        "fail_many(array_agg(id), array_agg(attempt), array_agg('x'::text))",
+        "complete((array_agg(id))[1], (array_agg(attempt))[1])",
+        "fail((array_agg(id))[1], (array_agg(attempt))[1], 'x')",
+        "extend((array_agg(id))[1], (array_agg(attempt))[1])",
+        "release((array_agg(id))[1], (array_agg(attempt))[1])",
     ] {
         let output = cluster.psql(
             "app",
             &format!(
                 "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
-                 SET client_min_messages = log; SELECT (recur.{report}).status FROM (SELECT * FROM mine LIMIT 1) AS m;
+                 SET client_min_messages = log; SELECT (recur.{report}).status FROM (SELECT * FROM mine LIMIT 100) AS m;
                  DELETE FROM mine USING recur.dispatches AS d WHERE d.id = mine.id AND d.status <> 'running';"
             ),
         );

@@ -113,11 +113,12 @@ impl Side {
         match self {
             Side::Ours | Side::OursKept if batch == 1 => "SELECT id FROM recur.complete($1, $2)",
             Side::Ours | Side::OursKept => "SELECT id, accepted FROM recur.complete_many($1, $2)",
+            // "Not pending", because with "running" the planner reads all that run, each time: half as fast in batches of 100.
             Side::ByHand => {
                 "UPDATE bench.jobs AS j
                     SET status = 'completed', finished_at = clock_timestamp(), lease_expires_at = NULL
                    FROM unnest($1::uuid[], $2::int[]) AS u (id, attempt)
-                  WHERE j.id = u.id AND j.attempt = u.attempt AND j.status = 'running'
+                  WHERE j.id = u.id AND j.attempt = u.attempt AND j.status <> 'pending'
                     AND j.lease_expires_at > clock_timestamp()
                  RETURNING j.id"
             }
