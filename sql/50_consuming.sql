@@ -14,6 +14,73 @@ CREATE FUNCTION recur._group_is_free(lock_group text, claim timestamptz) RETURNS
 COMMENT ON FUNCTION recur._group_is_free IS
     'Internal: may the claim that began then start a dispatch of the group? It says so once; nobody else may until the transaction ends';
 
+-- While a snapshot is held open, the index keeps an entry for each dispatch that was ever pending. A session whose claim has
+-- had to walk past many of them begins its next ones where it found something.
+CREATE FUNCTION recur._marked_time(provider text) RETURNS timestamptz
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'marked_time_wrapper';
+COMMENT ON FUNCTION recur._marked_time IS 'Internal: from when on there are pending dispatches, as far as this session knows';
+CREATE FUNCTION recur._marked_priority() RETURNS int
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'marked_priority_wrapper';
+COMMENT ON FUNCTION recur._marked_priority IS 'Internal: the priority of those dispatches';
+CREATE FUNCTION recur._mark_is_worn() RETURNS boolean
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'mark_is_worn_wrapper';
+COMMENT ON FUNCTION recur._mark_is_worn IS 'Internal: is it time to move the mark?';
+CREATE FUNCTION recur._is_slow_again(claim timestamptz) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'is_slow_again_wrapper';
+COMMENT ON FUNCTION recur._is_slow_again IS 'Internal: told that a claim took long, says whether another one did shortly before';
+CREATE FUNCTION recur._mark(provider text, priority int, since timestamptz, claim timestamptz) RETURNS void
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'mark_wrapper';
+COMMENT ON FUNCTION recur._mark IS 'Internal: remembers where the pending dispatches begin; with NULLs, forgets it';
+
+CREATE FUNCTION recur._move_mark(provider text, priority int, since timestamptz, claim timestamptz) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+    SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET jit = off
+AS $$
+DECLARE
+    level   int;
+    next_at timestamptz;
+BEGIN
+    IF _move_mark.provider IS NULL THEN
+        SELECT p.priority, p.available_at INTO level, next_at
+          FROM recur.live_dispatches AS p
+         WHERE p.status = 'pending'
+           AND p.available_at >= coalesce(_move_mark.since, '-infinity') AND p.available_at <= _move_mark.claim
+           AND p.priority = CASE WHEN _move_mark.since IS NOT NULL THEN _move_mark.priority
+                                 ELSE (SELECT h.priority FROM recur.live_dispatches AS h
+                                        WHERE h.status = 'pending' ORDER BY h.priority DESC LIMIT 1) END
+         ORDER BY p.available_at
+         LIMIT 1;
+    ELSE
+        SELECT p.priority, p.available_at INTO level, next_at
+          FROM recur.live_dispatches AS p
+         WHERE p.status <> 'running' AND p.provider = _move_mark.provider
+           AND p.available_at >= coalesce(_move_mark.since, '-infinity') AND p.available_at <= _move_mark.claim
+           AND p.priority = CASE WHEN _move_mark.since IS NOT NULL THEN _move_mark.priority
+                                 ELSE (SELECT h.priority FROM recur.live_dispatches AS h
+                                        WHERE h.status <> 'running' AND h.provider = _move_mark.provider
+                                        ORDER BY h.priority DESC LIMIT 1) END
+         ORDER BY p.available_at
+         LIMIT 1;
+    END IF;
+    PERFORM recur._mark(_move_mark.provider, level, next_at, _move_mark.claim);
+END
+$$;
+COMMENT ON FUNCTION recur._move_mark IS 'Internal: moves the mark, or sets it, to where the pending dispatches begin now';
+
 CREATE FUNCTION recur.claim(
     "limit"      int      DEFAULT 1,
     providers    text[]   DEFAULT NULL,
@@ -42,6 +109,11 @@ DECLARE
     -- Priorities are visited one by one, from the highest on: the next is the highest one below this.
     below    bigint      := 2147483648;
     visited  int;
+    plain    boolean     := (claim.providers IS NULL OR single IS NOT NULL) AND claim.action_types IS NULL
+                            AND claim.namespaces IS NULL AND claim.tenants IS NULL;
+    -- Where this session has last found something, and of which priority, if that is far from where one would begin.
+    since    timestamptz := CASE WHEN plain THEN recur._marked_time(single) END;
+    level    int         := CASE WHEN since IS NOT NULL THEN recur._marked_priority() END;
 BEGIN
     IF claim."limit" IS NULL OR claim."limit" < 1 THEN
         RAISE invalid_parameter_value USING
@@ -51,6 +123,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('invalid lease "%s": must be longer than nothing', claim.lease),
             HINT = 'Give it as long as the work may take; recur.extend is for work that takes longer.';
+    END IF;
+    IF since IS NOT NULL
+       AND (EXISTS (SELECT FROM recur.live_dispatches AS h WHERE single IS NULL AND h.status = 'pending' AND h.priority > level)
+            OR EXISTS (SELECT FROM recur.live_dispatches AS h
+                        WHERE h.status <> 'running' AND h.provider = single AND h.priority > level)) THEN
+        since := NULL;
     END IF;
     LOOP
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
@@ -66,10 +144,11 @@ BEGIN
                  WHERE l.id = ANY (ARRAY(
                     SELECT p.id
                       FROM recur.live_dispatches AS p
-                     WHERE p.status = 'pending' AND p.available_at <= at
-                       AND p.priority = (SELECT h.priority FROM recur.live_dispatches AS h
-                                          WHERE h.status = 'pending' AND h.priority < below
-                                          ORDER BY h.priority DESC LIMIT 1)
+                     WHERE p.status = 'pending' AND p.available_at >= coalesce(since, '-infinity') AND p.available_at <= at
+                       AND p.priority = CASE WHEN since IS NOT NULL THEN level
+                                             ELSE (SELECT h.priority FROM recur.live_dispatches AS h
+                                                    WHERE h.status = 'pending' AND h.priority < below
+                                                    ORDER BY h.priority DESC LIMIT 1) END
                        AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
@@ -92,10 +171,12 @@ BEGIN
                  WHERE l.id = ANY (ARRAY(
                     SELECT p.id
                       FROM recur.live_dispatches AS p
-                     WHERE p.status <> 'running' AND p.provider = single AND p.available_at <= at
-                       AND p.priority = (SELECT h.priority FROM recur.live_dispatches AS h
-                                          WHERE h.status <> 'running' AND h.provider = single AND h.priority < below
-                                          ORDER BY h.priority DESC LIMIT 1)
+                     WHERE p.status <> 'running' AND p.provider = single
+                       AND p.available_at >= coalesce(since, '-infinity') AND p.available_at <= at
+                       AND p.priority = CASE WHEN since IS NOT NULL THEN level
+                                             ELSE (SELECT h.priority FROM recur.live_dispatches AS h
+                                                    WHERE h.status <> 'running' AND h.provider = single AND h.priority < below
+                                                    ORDER BY h.priority DESC LIMIT 1) END
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
@@ -109,7 +190,20 @@ BEGIN
         END IF;
         GET DIAGNOSTICS claimed = ROW_COUNT;
         wanted := wanted - claimed;
+        -- Far to walk?
+        IF plain AND visited IS NULL
+           AND (CASE WHEN since IS NOT NULL THEN recur._mark_is_worn()
+                     WHEN clock_timestamp() - at > interval '5 ms' + claim."limit" * interval '0.1 ms'
+                     THEN recur._is_slow_again(at) END) THEN
+            PERFORM recur._move_mark(single, level, since, at);
+        END IF;
         EXIT WHEN wanted = 0;
+        -- Too little there: from the beginning.
+        IF since IS NOT NULL THEN
+            since := NULL;
+            PERFORM recur._mark(NULL, NULL, NULL, NULL);
+            CONTINUE;
+        END IF;
         -- Which priority was it? Not known after the first time, when most claims are done: it is visited once more.
         below := coalesce(visited, below);
         IF single IS NULL THEN

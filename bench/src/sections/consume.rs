@@ -33,8 +33,11 @@ pub enum Side {
     Ours,
     /// The same; the history that is there stays there.
     OursKept,
+    /// The same; what is dead stays in the way, too.
+    OursOnTop,
     /// FOR UPDATE SKIP LOCKED on the same columns and indexes, the status changed in place.
     ByHand,
+    ByHandOnTop,
     /// Read with a visibility timeout, archive: as pgmq does it, in SQL.
     ReadArchive,
 }
@@ -49,6 +52,7 @@ impl Side {
                 "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.live_dispatches"
             }
             Side::ByHand => "TRUNCATE bench.jobs; VACUUM ANALYZE bench.jobs",
+            Side::OursOnTop | Side::ByHandOnTop => "",
             Side::ReadArchive => {
                 "TRUNCATE bench.messages, bench.archive; VACUUM ANALYZE bench.messages"
             }
@@ -58,21 +62,21 @@ impl Side {
     /// Every side is planned for what it has to do.
     fn analyze(self) -> &'static str {
         match self {
-            Side::Ours | Side::OursKept => "ANALYZE recur.live_dispatches",
-            Side::ByHand => "ANALYZE bench.jobs",
+            Side::Ours | Side::OursKept | Side::OursOnTop => "ANALYZE recur.live_dispatches",
+            Side::ByHand | Side::ByHandOnTop => "ANALYZE bench.jobs",
             Side::ReadArchive => "ANALYZE bench.messages",
         }
     }
 
     fn fill(self) -> &'static str {
         match self {
-            Side::Ours | Side::OursKept => {
+            Side::Ours | Side::OursKept | Side::OursOnTop => {
                 "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload, available_at)
                  SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
                         jsonb_build_object('n', n, 'text', repeat('x', 270)), now()
                    FROM generate_series(1, $1::bigint) AS n"
             }
-            Side::ByHand => {
+            Side::ByHand | Side::ByHandOnTop => {
                 "INSERT INTO bench.jobs (id, scheduled_at, trigger, provider, action_type, payload, available_at)
                  SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
                         jsonb_build_object('n', n, 'text', repeat('x', 270)), now()
@@ -87,8 +91,8 @@ impl Side {
 
     fn claim(self) -> &'static str {
         match self {
-            Side::Ours | Side::OursKept => "SELECT id, attempt, payload FROM recur.claim($1)",
-            Side::ByHand => {
+            Side::Ours | Side::OursKept | Side::OursOnTop => "SELECT id, attempt, payload FROM recur.claim($1)",
+            Side::ByHand | Side::ByHandOnTop => {
                 "UPDATE bench.jobs AS j
                     SET status = 'running', attempt = j.attempt + 1, claimed_by = 'bench', started_at = clock_timestamp(),
                         lease_expires_at = clock_timestamp() + interval '5 minutes'
@@ -111,10 +115,10 @@ impl Side {
 
     fn complete(self, batch: i32) -> &'static str {
         match self {
-            Side::Ours | Side::OursKept if batch == 1 => "SELECT id FROM recur.complete($1, $2)",
-            Side::Ours | Side::OursKept => "SELECT id, accepted FROM recur.complete_many($1, $2)",
+            Side::Ours | Side::OursKept | Side::OursOnTop if batch == 1 => "SELECT id FROM recur.complete($1, $2)",
+            Side::Ours | Side::OursKept | Side::OursOnTop => "SELECT id, accepted FROM recur.complete_many($1, $2)",
             // "Not pending", because with "running" the planner reads all that run, each time: half as fast in batches of 100.
-            Side::ByHand => {
+            Side::ByHand | Side::ByHandOnTop => {
                 "UPDATE bench.jobs AS j
                     SET status = 'completed', finished_at = clock_timestamp(), lease_expires_at = NULL
                    FROM unnest($1::uuid[], $2::int[]) AS u (id, attempt)
@@ -143,7 +147,7 @@ impl Side {
         let mut done = 0;
         for _ in 0..turns {
             let limit: &(dyn postgres::types::ToSql + Sync) = match self {
-                Side::Ours | Side::OursKept => &batch,
+                Side::Ours | Side::OursKept | Side::OursOnTop => &batch,
                 _ => &i64::from(batch),
             };
             let rows = session.0.query(claim, &[limit]).expect("a claim");
@@ -156,7 +160,7 @@ impl Side {
                     let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
                     session.0.query(complete, &[&ids])
                 }
-                Side::Ours | Side::OursKept if batch == 1 => {
+                Side::Ours | Side::OursKept | Side::OursOnTop if batch == 1 => {
                     let (id, attempt): (Uuid, i32) = (rows[0].get(0), rows[0].get(1));
                     session.0.query(complete, &[&id, &attempt])
                 }

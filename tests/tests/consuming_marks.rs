@@ -1,0 +1,116 @@
+//! Under a held snapshot, a claim does not walk past everything that was ever pending; and yet it overlooks nothing.
+
+use pg_recur_tests::queue::{queue, queue_many};
+use pg_recur_tests::{Cluster, Session};
+use uuid::Uuid;
+
+fn claimed(session: &mut Session, arguments: &str) -> Vec<Uuid> {
+    let rows = session.rows(&format!("SELECT id FROM recur.claim({arguments})"), &[]);
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// As a claim that took a minute would leave it: to be trusted for twenty.
+fn mark(session: &mut Session, provider: &str, since: &str) {
+    session.batch(&format!(
+        "SELECT recur._mark({provider}, 0, now() - interval '{since}', clock_timestamp() - interval '1 minute')"
+    ));
+}
+
+#[test]
+fn a_mark_hides_nothing_for_long() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("mark");
+    let straggler = queue(&mut session, "available_at = now() - interval '1 hour'");
+    let others: Vec<Uuid> = (1..=6)
+        .map(|n| {
+            queue(
+                &mut session,
+                &format!("available_at = now() - interval '1 minute' + {n} * interval '1 second'"),
+            )
+        })
+        .collect();
+    mark(&mut session, "NULL", "10 minutes");
+    assert_eq!(claimed(&mut session, "2"), others[..2], "from the mark on");
+    // Another session has no mark.
+    let mut another = cluster.session("mark");
+    another.batch("BEGIN");
+    assert_eq!(claimed(&mut another, "1"), [straggler]);
+    another.batch("ROLLBACK");
+    // What is more urgent is seen at once.
+    let urgent = queue(&mut session, "priority = 1");
+    assert_eq!(claimed(&mut session, "1"), [urgent]);
+    assert_eq!(claimed(&mut session, "1"), others[2..3]);
+    // Where the mark leaves too little, everything is looked at.
+    let mut rest = others[3..].to_vec();
+    rest.push(straggler);
+    assert_eq!(claimed(&mut session, "10"), rest);
+    // That was the end of the mark.
+    let straggler = queue(&mut session, "available_at = now() - interval '1 hour'");
+    queue(&mut session, "");
+    assert_eq!(claimed(&mut session, "1"), [straggler]);
+}
+
+#[test]
+fn a_mark_of_one_provider() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("mark_of_one");
+    let straggler = queue(
+        &mut session,
+        "provider = 'mail', available_at = now() - interval '1 hour'",
+    );
+    let mail = queue(&mut session, "provider = 'mail'");
+    let sms = queue(
+        &mut session,
+        "provider = 'sms', available_at = now() - interval '1 hour'",
+    );
+    mark(&mut session, "'mail'", "10 minutes");
+    assert_eq!(claimed(&mut session, "1, providers => '{sms}'"), [sms]);
+    mark(&mut session, "'mail'", "10 minutes");
+    assert_eq!(claimed(&mut session, "1, providers => '{mail}'"), [mail]);
+    // One of another provider would be more urgent, but is not asked for.
+    let urgent = queue(&mut session, "provider = 'sms', priority = 1");
+    let mail = queue(&mut session, "provider = 'mail'");
+    assert_eq!(claimed(&mut session, "1, providers => '{mail}'"), [mail]);
+    assert_eq!(claimed(&mut session, "2"), [urgent, straggler]);
+}
+
+#[test]
+fn a_mark_spares_the_dead() {
+    const DEAD: i32 = 3_000;
+    let cluster = Cluster::with(
+        "shared_preload_libraries = 'pg_recur'\nrecur.enabled = off\nautovacuum = off\nstats_fetch_consistency = none",
+    );
+    let mut session = cluster.database("app");
+    let mut holder = cluster.session("app");
+    holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM recur.timers");
+    queue_many(&mut session, DEAD);
+    let consume =
+        "SELECT count(*) FROM (SELECT recur.complete(id, attempt) FROM recur.claim(1000)) AS done";
+    while session.value::<i64>(consume, &[]) > 0 {}
+    queue_many(&mut session, 1_000);
+    // One after the other: a mark is a point in time.
+    session.batch("UPDATE recur.live_dispatches SET available_at = available_at + (payload ->> 'n')::int * interval '1 microsecond'");
+    let entries = |session: &mut Session| -> i64 {
+        session.batch("SELECT pg_stat_force_next_flush()");
+        session.value(
+            "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'live_dispatches_claimable'",
+            &[],
+        )
+    };
+    let read_by_a_claim = |session: &mut Session| {
+        let before = entries(session);
+        assert_eq!(claimed(session, "10").len(), 10);
+        entries(session) - before
+    };
+    let far = read_by_a_claim(&mut session);
+    assert!(far >= i64::from(DEAD), "{far} entries");
+    session.batch(
+        "SELECT recur._mark(NULL, 0, min(available_at), clock_timestamp() - interval '1 minute') FROM recur.live_dispatches WHERE status = 'pending'",
+    );
+    // Claims wear it out, and move it.
+    for _ in 0..50 {
+        let near = read_by_a_claim(&mut session);
+        assert!(near < 600, "{near} entries, {far} without a mark");
+    }
+    holder.batch("COMMIT");
+}
