@@ -8,6 +8,7 @@ use super::store::{
 };
 use super::{announce, id};
 use crate::guc;
+use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::transaction::Failure;
 use crate::pg::{subtransaction, time};
 use crate::wake;
@@ -82,17 +83,22 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
     let mut errors: Vec<ActionError> = Vec::new();
     // Locked and advanced by the same subtransaction: a row that one has locked and another advances would have to
     // remember both, in a multixact.
-    let together = subtransaction::attempt(|| {
-        let (tick, locked) = lock(scope, batch_size)?;
-        let written = write(scope, &locked, Care::Little)?;
-        SpiResult::Ok((tick, written))
-    });
+    let together = subtransaction::attempt_unless(
+        || {
+            let (tick, locked) = lock(scope, batch_size)?;
+            let written = write(scope, &locked, Care::Little)?;
+            SpiResult::Ok((tick, written))
+        },
+        |failure| !failure.is_about_data() && !failure.is_lock_timeout(),
+    );
     let mut tick = match together {
         Ok(done) => {
             let (mut tick, written) = done?;
             tick.add(written, &mut errors);
             tick
         }
+        // As with any row that is locked elsewhere: later.
+        Err(failure) if failure.is_lock_timeout() => return Ok(Tick::default()),
         // One of them is to blame. Alone, each shows whether it is the one.
         Err(_) => {
             let (mut tick, locked) = lock(scope, batch_size)?;
@@ -112,8 +118,13 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
     Ok(tick)
 }
 
+/// SKIP LOCKED waits after all where a row was changed by one transaction, which has just ended, and is being changed by
+/// another. That one may be waiting for what this transaction has locked.
+const SKIPPING_WAITS_AT_MOST: i32 = 50;
+
 /// Locks what the batch is about.
 fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
+    let _patience = LockTimeout::of_millis(SKIPPING_WAITS_AT_MOST);
     let mut last_tenant = None;
     let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,

@@ -4,6 +4,7 @@
 pub mod compat;
 pub mod error;
 pub mod latch;
+pub mod lock_timeout;
 pub mod role;
 pub mod subtransaction;
 pub mod time;

@@ -9,6 +9,14 @@ use std::panic::AssertUnwindSafe;
 /// is not the data's fault (a cancelled query, a shutdown, a deadlock, a full disk) is raised again, after the
 /// subtransaction has been rolled back: left open, it would keep the session in an aborted transaction.
 pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
+    attempt_unless(body, |failure| !failure.is_about_data())
+}
+
+/// The same; only such failures are raised again.
+pub fn attempt_unless<R>(
+    body: impl FnOnce() -> R,
+    is_raised: fn(&Failure) -> bool,
+) -> Result<R, Failure> {
     let (context, owner) = unsafe {
         let saved = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -33,9 +41,9 @@ pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     .catch_others(|error| {
         let failure = Failure::from(&error);
         roll_back();
-        match failure.is_about_data() {
-            true => Err(failure),
-            false => error.rethrow(),
+        match is_raised(&failure) {
+            true => error.rethrow(),
+            false => Err(failure),
         }
     })
     .catch_rust_panic(|error| {

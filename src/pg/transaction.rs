@@ -70,6 +70,11 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
+    /// A lock was not to be had in time.
+    pub fn is_lock_timeout(&self) -> bool {
+        self.sqlstate == "55P03"
+    }
+
     /// Is it the fault of a row, rather than of the circumstances? Those are: a transaction that must be repeated,
     /// resources that are missing, a lock that was not to be had, an operator, the system.
     pub fn is_about_data(&self) -> bool {
