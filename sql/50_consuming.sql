@@ -7,12 +7,12 @@ CREATE INDEX live_dispatches_claimable_of_provider ON recur.live_dispatches (pro
     WHERE status <> 'running';
 
 -- At most one of a group runs.
-CREATE FUNCTION recur._group_is_free(lock_group text, claim timestamptz) RETURNS boolean
+CREATE FUNCTION recur._group_is_free(lock_group text, id uuid, claim timestamptz) RETURNS boolean
     LANGUAGE c VOLATILE STRICT COST 1000
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'group_is_free_wrapper';
 COMMENT ON FUNCTION recur._group_is_free IS
-    'Internal: may the claim that began then start a dispatch of the group? It says so once; nobody else may until the transaction ends';
+    'Internal: may the claim that began then start this dispatch of the group? If so, no other claim may until the transaction ends';
 
 -- While a snapshot is held open, the index keeps an entry for each dispatch that was ever pending. A session whose claim has
 -- had to walk past many of them begins its next ones where it found something.
@@ -153,7 +153,7 @@ BEGIN
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
-                       AND (p.lock_group IS NULL OR recur._group_is_free(p.lock_group, at))
+                       AND (p.lock_group IS NULL OR recur._group_is_free(p.lock_group, p.id, at))
                      ORDER BY p.available_at
                      LIMIT wanted
                        FOR UPDATE SKIP LOCKED))
@@ -180,7 +180,7 @@ BEGIN
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
-                       AND (p.lock_group IS NULL OR recur._group_is_free(p.lock_group, at))
+                       AND (p.lock_group IS NULL OR recur._group_is_free(p.lock_group, p.id, at))
                      ORDER BY p.available_at
                      LIMIT wanted
                        FOR UPDATE SKIP LOCKED))

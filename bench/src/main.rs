@@ -1,6 +1,6 @@
 //! Measures pg_recur beside what it competes with, and writes `bench/RESULTS.md`.
 //!
-//!     pg_recur-bench [--full] [--actions=N] [SECTION …]
+//!     pg_recur-bench [--full] [--actions=N] [--finished=N] [SECTION …]
 //!
 //! Every figure is a ratio of two sides that took turns in one run; a section replaces its own part of the results.
 
@@ -20,6 +20,8 @@ pub struct Size {
     pub full: bool,
     /// So many actions only, where a section runs over several sizes.
     pub actions: Option<i64>,
+    /// So many finished dispatches, where there is a history. A million takes 0.7 GB.
+    pub finished: Option<i64>,
 }
 
 type Section = fn(Size, &mut Report);
@@ -44,6 +46,7 @@ fn main() {
     let mut size = Size {
         full: false,
         actions: None,
+        finished: None,
     };
     let mut wanted = Vec::new();
     for argument in std::env::args().skip(1) {
@@ -51,6 +54,9 @@ fn main() {
             "--full" => size.full = true,
             option if option.starts_with("--actions=") => {
                 size.actions = option["--actions=".len()..].parse().ok();
+            }
+            option if option.starts_with("--finished=") => {
+                size.finished = option["--finished=".len()..].parse().ok();
             }
             name if SECTIONS.iter().any(|(known, _, _)| *known == name) => wanted.push(argument),
             name => {

@@ -2,7 +2,7 @@
 -- rows, or none. The lower bound keeps the scan away from the index entries that earlier advances have left behind:
 -- while a snapshot is held open, nobody can remove them.
 -- $1 timestamptz: no timer is due before; $2 timestamptz: now; $3 bigint: how many at the most
-SELECT t.action_id, t.due_at, t.next_run_at, t.last_run_at, t.run_count, t.ctid
+SELECT t.action_id, t.due_at, coalesce(t.next_run_at, t.due_at), t.last_run_at, t.run_count, t.ctid
   FROM recur.timers AS t
  WHERE t.due_at >= $1 AND t.due_at <= $2
  ORDER BY t.due_at

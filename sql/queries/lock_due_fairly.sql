@@ -21,7 +21,7 @@ WITH RECURSIVE tenants (tenant, number) AS (
 )
 SELECT share.action_id, share.due_at, share.next_run_at, share.last_run_at, share.run_count, share.place, w.tenant
   FROM waiting AS w,
-       LATERAL (SELECT t.action_id, t.due_at, t.next_run_at, t.last_run_at, t.run_count, t.ctid AS place
+       LATERAL (SELECT t.action_id, t.due_at, coalesce(t.next_run_at, t.due_at) AS next_run_at, t.last_run_at, t.run_count, t.ctid AS place
                   FROM recur.timers AS t
                  WHERE t.tenant = w.tenant AND t.tenant <> 'default' AND t.due_at >= $1 AND t.due_at <= $2
                  ORDER BY t.due_at

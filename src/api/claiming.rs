@@ -6,10 +6,12 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
 
 queries! {
     HISTORY_PARTITION = "history_partition.sql" ();
+    LOCK_IF_FREE = "lock_if_free.sql" (UUIDOID);
     TRY_GROUP_LOCK = "try_group_lock.sql" (TEXTOID);
 }
 
@@ -18,33 +20,58 @@ queries! {
 struct Groups {
     /// When it began: another claim, another time.
     claim: Option<pg_sys::TimestampTz>,
-    /// Those of which it may start none, or no other.
-    taken: HashSet<String>,
+    known: HashMap<String, Standing>,
+}
+
+#[derive(Clone, Copy)]
+enum Standing {
+    /// One of it runs, or is about to.
+    Taken,
+    /// This claim may start this one of it. Whether it does depends on whether it gets the row.
+    Offered(Uuid),
 }
 
 thread_local! {
     static GROUPS: RefCell<Groups> = RefCell::default();
 }
 
-/// `recur._group_is_free(lock_group, claim)`.
+/// `recur._group_is_free(lock_group, id, claim)`: may this claim start this dispatch of the group?
 ///
 /// Two claims that look at the same time could both find that none of a group runs, so each claim first takes the
 /// group's lock; it has it until its transaction ends, when the row says all that the lock said. A claim that does not
 /// get the lock leaves the group to the one that has it.
 #[pg_extern(sql = false)]
-fn group_is_free(lock_group: &str, claim: TimestampWithTimeZone) -> bool {
+fn group_is_free(lock_group: &str, id: pgrx::datum::Uuid, claim: TimestampWithTimeZone) -> bool {
     let claim = pg_sys::TimestampTz::from(claim);
-    let is_new = GROUPS.with_borrow(|groups| groups.claim != Some(claim));
-    if is_new {
-        let taken = running_groups(None);
-        GROUPS.replace(Groups {
-            claim: Some(claim),
-            taken,
-        });
+    let id = Uuid::from_bytes(*id.as_bytes());
+    if GROUPS.with_borrow(|groups| groups.claim != Some(claim)) {
+        let running = running_groups(None).into_iter();
+        let known = running.map(|group| (group, Standing::Taken)).collect();
+        let claim = Some(claim);
+        GROUPS.replace(Groups { claim, known });
     }
-    // One that is asked about once is either started by this claim, or not to be had.
-    let is_first = GROUPS.with_borrow_mut(|groups| groups.taken.insert(lock_group.to_owned()));
-    is_first && is_locked_now(lock_group) && running_groups(Some(lock_group)).is_empty()
+    let standing = GROUPS.with_borrow(|groups| groups.known.get(lock_group).copied());
+    let standing = match standing {
+        Some(Standing::Taken) => Standing::Taken,
+        Some(Standing::Offered(offered)) if offered == id => Standing::Offered(id),
+        // Was it taken? Somebody else may have had it locked.
+        Some(Standing::Offered(offered)) if is_ours(offered) => Standing::Taken,
+        Some(Standing::Offered(_)) => Standing::Offered(id),
+        None if is_locked_now(lock_group) && running_groups(Some(lock_group)).is_empty() => {
+            Standing::Offered(id)
+        }
+        None => Standing::Taken,
+    };
+    GROUPS.with_borrow_mut(|groups| groups.known.insert(lock_group.to_owned(), standing));
+    matches!(standing, Standing::Offered(_))
+}
+
+/// Nobody else has the dispatch locked: then this transaction has, as that of the claim which it was offered to.
+fn is_ours(dispatch: Uuid) -> bool {
+    let dispatch = pgrx::datum::Uuid::from_bytes(dispatch.into_bytes());
+    let rows = LOCK_IF_FREE.with(|query| query.rows(&[dispatch.into()], |_| Ok(())));
+    let rows = rows.unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"));
+    !rows.is_empty()
 }
 
 fn is_locked_now(lock_group: &str) -> bool {
@@ -131,8 +158,9 @@ struct Mark {
 
 /// After so many claims much lies dead behind the mark as well.
 const WORN: u32 = 16;
-/// Walking all the way takes a twentieth of the time at the most.
+/// Walking all the way takes a twentieth of the time at the most; and once a minute it is done in any case.
 const TRUSTED_FOR: i64 = 20;
+const TRUSTED_FOR_AT_MOST: i64 = 60_000_000;
 
 thread_local! {
     static MARK: RefCell<Option<Mark>> = const { RefCell::new(None) };
@@ -189,7 +217,8 @@ fn mark(
 ) {
     let now = unsafe { pg_sys::GetCurrentTimestamp() };
     let began = claim.map_or(now, pg_sys::TimestampTz::from);
-    let trusted_for = now.saturating_sub(began).saturating_mul(TRUSTED_FOR);
+    let took = now.saturating_sub(began);
+    let trusted_for = took.saturating_mul(TRUSTED_FOR).min(TRUSTED_FOR_AT_MOST);
     MARK.with_borrow_mut(|mark| {
         let known = mark.take();
         let known = known.filter(|known| known.provider.as_deref() == provider);

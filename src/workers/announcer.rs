@@ -10,6 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
 use pgrx::spi::SpiResult;
 
+const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
+
 pub struct Announcer {
     /// Up to here, what became available has been announced.
     announced_until: DateTime<Utc>,
@@ -39,24 +41,29 @@ impl Announcer {
         self.next = DateTime::UNIX_EPOCH;
     }
 
+    pub fn announced_until(&self) -> DateTime<Utc> {
+        self.announced_until
+    }
+
     /// When it has to look next.
     pub fn next(&self) -> DateTime<Utc> {
         self.next
     }
 
-    /// Tells of what has become available up to now, in a transaction of its own.
-    pub fn announce(
-        &mut self,
-        post: &mut Post,
-        now: DateTime<Utc>,
-    ) -> Result<Result<(), Departs>, transaction::Failure> {
+    /// Tells of what has become available up to now, in a transaction of its own. If that fails, it is tried again a little later:
+    /// it keeps nothing from being dispatched.
+    pub fn announce(&mut self, post: &mut Post, now: DateTime<Utc>) -> Result<(), Departs> {
         let after = self.announced_until;
         let turn = post.transaction(c"pg_recur dispatcher", move || {
             announce_and_look(after, now).unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
-        })?;
+        });
         let (lateness, next) = match turn {
-            Ok(done) => done,
-            Err(departs) => return Ok(Err(departs)),
+            Ok(done) => done?,
+            Err(failure) => {
+                warn_of(&failure);
+                self.next = now + TRY_AGAIN_AFTER;
+                return Ok(());
+            }
         };
         self.announced_until = now;
         self.next = next.unwrap_or(DateTime::<Utc>::MAX_UTC);
@@ -64,8 +71,16 @@ impl Announcer {
         if after > DateTime::UNIX_EPOCH {
             stats::count_lateness(&lateness);
         }
-        Ok(Ok(()))
+        Ok(())
     }
+}
+
+fn warn_of(failure: &transaction::Failure) {
+    warning!(
+        "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
+        failure.sqlstate,
+        failure.message
+    );
 }
 
 /// Tells of what has become available, if anything has; returns how late that was, and when the next dispatch does.
@@ -77,11 +92,7 @@ fn announce_and_look(
     let told = match subtransaction::attempt(|| announce::newly_available(after, until)) {
         Ok(outcome) => outcome?,
         Err(failure) => {
-            warning!(
-                "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
-                failure.sqlstate,
-                failure.message
-            );
+            warn_of(&failure);
             Vec::new()
         }
     };

@@ -20,6 +20,8 @@ const HERD: i64 = 1_000;
 /// them. As soon as one is due within the first span, all are staged that are due within the second.
 const STAGED_AHEAD: (TimeDelta, TimeDelta) =
     (TimeDelta::milliseconds(50), TimeDelta::milliseconds(100));
+/// Looking for them takes a fraction of a millisecond.
+const LOOK_FOR_HERDS_EVERY: TimeDelta = TimeDelta::milliseconds(500);
 /// From time to time the dispatcher looks at all timers, whatever it believes: a safety net below the safety net.
 const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
 /// Rows that are due but locked by somebody else: his commit may wake us, his rollback does not. We look again soon, and
@@ -56,8 +58,10 @@ pub fn serve(post: &mut Post, number: u8) -> Departure {
                     failure.sqlstate,
                     failure.message
                 );
-                // It is not known what came of it: look at everything.
-                dispatcher = Dispatcher::new(number);
+                // It is not known what came of it: look at everything. What has been announced was.
+                let failed = std::mem::replace(&mut dispatcher, Dispatcher::new(number));
+                dispatcher.announcer = failed.announcer;
+                dispatcher.announcer.look_again();
                 (WorkerState::BackingOff, pause)
             }
         };
@@ -86,10 +90,12 @@ struct Dispatcher {
     last_tenant: String,
     /// How far those without a tenant have come.
     untenanted_until: Option<DateTime<Utc>>,
-    /// The instant whose herd has been looked for.
-    herd_checked: Option<DateTime<Utc>>,
-    /// A herd that is being staged.
+    /// The next herd, as far as is known.
     herd: Option<DateTime<Utc>>,
+    /// When it was last looked for.
+    herd_looked_for: DateTime<Utc>,
+    /// The one that was staged last, but for those of it that have to be decided at the instant.
+    herd_staged: DateTime<Utc>,
     /// What is due up to here has been staged, but for what has to be decided at its instant.
     staged_until: DateTime<Utc>,
     /// When it looks at the timers again, unless somebody sets one before.
@@ -135,7 +141,8 @@ impl Summary {
 #[derive(Default)]
 struct Outlook {
     next_instant: Option<DateTime<Utc>>,
-    herd: i64,
+    /// If it was looked for.
+    herd: Option<Option<DateTime<Utc>>>,
 }
 
 impl Dispatcher {
@@ -149,8 +156,9 @@ impl Dispatcher {
             turn: Turn::Oldest,
             last_tenant: String::new(),
             untenanted_until: None,
-            herd_checked: None,
             herd: None,
+            herd_looked_for: DateTime::UNIX_EPOCH,
+            herd_staged: DateTime::UNIX_EPOCH,
             staged_until: DateTime::UNIX_EPOCH,
             look_at: DateTime::UNIX_EPOCH,
             safety_net: DateTime::UNIX_EPOCH,
@@ -168,19 +176,24 @@ impl Dispatcher {
         now: DateTime<Utc>,
     ) -> Result<Result<Duration, Departs>, transaction::Failure> {
         self.take_note(posted);
+        self.notice_clock(now);
         // First, because it is quick, and others wait for it.
         if self.announces()
             && self.announcer.next() <= now
-            && let Err(departs) = self.announcer.announce(post, now)?
+            && let Err(departs) = self.announcer.announce(post, now)
         {
             return Ok(Err(departs));
         }
         if self.look_at > now {
             return Ok(Ok(self.sleep()));
         }
+        // The safety net is one for announcements, too.
+        let announced_until = (self.announces() && self.look_at == self.safety_net)
+            .then(|| self.announcer.announced_until());
         let scope = self.scope(now);
         let staging = self.window_to_stage(now);
-        let (herd_checked, low_water) = (self.herd_checked, self.low_water);
+        let herd_within = self.stretch_to_look_for_herds(now);
+        let low_water = self.low_water;
         let announces = self.announces();
         let may_be_due = !matches!(scope.order, Order::Oldest)
             || self.drained_until.is_some()
@@ -206,6 +219,8 @@ impl Dispatcher {
                 .flatten()
                 .filter_map(|tick| tick.available_later);
             let available_later = later.min();
+            let forgotten =
+                announced_until.and_then(|after| or_raise(store::next_available(after)));
             if let (false, Some(later)) = (announces, available_later) {
                 wake::available_on_commit(time::to_micros(later));
             }
@@ -218,22 +233,20 @@ impl Dispatcher {
                     (Some(next), None) if nothing_due => next,
                     _ => store::next_instant(low_water)?,
                 };
-                let herd = match next_instant {
-                    Some(next) if is_near(next, now) && herd_checked != next_instant => {
-                        store::count_due_at(next, HERD)?
-                    }
-                    _ => 0,
-                };
+                let herd = herd_within
+                    .map(|stretch| store::find_herd(stretch.from, stretch.until, HERD))
+                    .transpose()?;
                 Ok(Outlook { next_instant, herd })
             };
             let outlook = or_raise(look());
-            (scope, tick, staged, available_later, outlook)
+            let expected = [available_later, forgotten];
+            (scope, tick, staged, expected, outlook)
         })?;
-        let (scope, tick, staged, available_later, outlook) = match turn {
+        let (scope, tick, staged, expected, outlook) = match turn {
             Ok(turn) => turn,
             Err(departs) => return Ok(Err(departs)),
         };
-        if let Some(later) = available_later {
+        for later in expected.into_iter().flatten() {
             self.announcer.expect(later);
         }
         self.count(&tick);
@@ -249,6 +262,18 @@ impl Dispatcher {
         self.number == 0
     }
 
+    /// A clock that was set back must not keep it asleep until it is as late as it was.
+    fn notice_clock(&mut self, now: DateTime<Utc>) {
+        if self.look_at > later(now, guc::check_interval()) {
+            self.look_at = DateTime::UNIX_EPOCH;
+            self.staged_until = DateTime::UNIX_EPOCH;
+            self.herd = None;
+            self.herd_looked_for = DateTime::UNIX_EPOCH;
+            self.herd_staged = DateTime::UNIX_EPOCH;
+            self.announcer.look_again();
+        }
+    }
+
     /// Somebody has set a timer to an instant before those that are looked at, or a dispatch to become available.
     fn take_note(&mut self, posted: Posted) {
         if self.looked_everywhere.elapsed() > LOOK_EVERYWHERE_EVERY {
@@ -262,7 +287,8 @@ impl Dispatcher {
             self.look_at = DateTime::UNIX_EPOCH;
             self.drained_until = None;
             self.untenanted_until = None;
-            self.herd_checked = None;
+            self.herd_looked_for = DateTime::UNIX_EPOCH;
+            self.herd_staged = DateTime::UNIX_EPOCH;
             self.staged_until = DateTime::UNIX_EPOCH;
         }
         if let Some(available_at) = posted.available_at {
@@ -272,20 +298,30 @@ impl Dispatcher {
 
     /// What is to be dispatched now, ahead of its time.
     fn window_to_stage(&mut self, now: DateTime<Utc>) -> Option<Window> {
-        guc::lookahead()?;
+        let lookahead = guc::lookahead()?;
         // What is left of a herd whose instant has come is due like anything else.
         self.herd = self.herd.filter(|instant| *instant > now);
-        if let Some(instant) = self.herd {
+        let next = self.expected;
+        if next > now && next <= now + STAGED_AHEAD.0 && next > self.staged_until {
             return Some(Window {
-                from: instant,
-                until: instant,
+                from: next,
+                until: now + STAGED_AHEAD.1,
             });
         }
-        let next = self.expected;
-        let is_close = next > now && next <= now + STAGED_AHEAD.0 && next > self.staged_until;
-        is_close.then_some(Window {
-            from: next,
-            until: now + STAGED_AHEAD.1,
+        let herd = self.herd.filter(|herd| *herd <= later(now, lookahead))?;
+        Some(Window {
+            from: herd,
+            until: herd,
+        })
+    }
+
+    /// Where herds are to be looked for in this turn: so far ahead that none comes too near before the next time.
+    fn stretch_to_look_for_herds(&self, now: DateTime<Utc>) -> Option<Window> {
+        let lookahead = guc::lookahead()?;
+        let is_time = self.herd.is_none() && now - self.herd_looked_for >= LOOK_FOR_HERDS_EVERY;
+        is_time.then(|| Window {
+            from: now.max(self.herd_staged),
+            until: later(now, lookahead + guc::check_interval()),
         })
     }
 
@@ -349,24 +385,29 @@ impl Dispatcher {
         match staged {
             Some((_, batch)) if batch.full && batch.dispatched > 0 => return at_once,
             // All of them, but for those that have to be decided at the instant.
-            Some((window, _)) => {
+            Some((window, _)) if self.herd == Some(window.until) => {
+                self.herd_staged = window.until;
                 self.herd = None;
-                self.staged_until = window.until;
-            }
-            None if outlook.herd == HERD => {
-                self.herd = outlook.next_instant;
+                // Another one may follow it.
+                self.herd_looked_for = DateTime::UNIX_EPOCH;
                 return at_once;
             }
+            Some((window, _)) => self.staged_until = window.until,
             None => {}
         }
-        self.herd_checked = outlook
-            .next_instant
-            .filter(|next| is_near(*next, scope.now));
+        if let Some(herd) = outlook.herd {
+            self.herd = herd;
+            self.herd_looked_for = scope.now;
+        }
         self.next_look(scope.now, outlook.next_instant)
     }
 
     fn next_look(&mut self, now: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
         self.safety_net = later(now, guc::check_interval());
+        if let (Some(herd), Some(lookahead)) = (self.herd, guc::lookahead()) {
+            let stage_at = herd - TimeDelta::from_std(lookahead).unwrap_or_default();
+            self.safety_net = self.safety_net.min(stage_at);
+        }
         let Some(next) = next else {
             return self.safety_net;
         };
@@ -378,13 +419,8 @@ impl Dispatcher {
         }
         self.locked_wait = LOCKED_ELSEWHERE.0;
         let look_at = match guc::lookahead() {
-            None => next,
-            // A little earlier, to see whether there is a herd.
-            Some(lookahead) if self.herd_checked != Some(next) => {
-                next - TimeDelta::from_std(lookahead).unwrap_or_default()
-            }
             Some(_) if next > self.staged_until => next - STAGED_AHEAD.0,
-            Some(_) => next,
+            _ => next,
         };
         self.safety_net.min(look_at)
     }
@@ -394,7 +430,9 @@ impl Dispatcher {
             true => self.look_at.min(self.announcer.next()),
             false => self.look_at,
         };
+        // By the wall clock, which may be set while we sleep.
         let sleep = (next - time::now()).to_std().unwrap_or(Duration::ZERO);
+        let sleep = sleep.min(guc::check_interval());
         match next == self.safety_net {
             // Nothing is expected then: a part of a millisecond is not worth a second awakening.
             true => Duration::from_millis(sleep.as_micros().div_ceil(1000) as u64),
@@ -463,14 +501,4 @@ fn later(instant: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
         .ok()
         .and_then(|span| instant.checked_add_signed(span))
         .unwrap_or(DateTime::<Utc>::MAX_UTC)
-}
-
-/// Is the instant to come, and near enough to be staged for?
-fn is_near(instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
-    let Some(lookahead) = guc::lookahead() else {
-        return false;
-    };
-    (instant - now)
-        .to_std()
-        .is_ok_and(|distance| !distance.is_zero() && distance <= lookahead)
 }

@@ -178,6 +178,32 @@ fn of_a_group_one_runs_at_a_time() {
 }
 
 #[test]
+fn of_a_group_the_next_runs_while_somebody_holds_the_first() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    let first = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '2 s'",
+    );
+    let second = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '1 s'",
+    );
+    queue(&mut session, "lock_group = 'g'");
+    let mut holder = cluster.session("app");
+    holder.batch("BEGIN");
+    holder.execute(
+        "UPDATE recur.live_dispatches SET payload = '{}' WHERE id = $1",
+        &[&first],
+    );
+    assert_eq!(claimed(&mut session, "10"), [second]);
+    holder.batch("COMMIT");
+    assert_eq!(claimed(&mut session, "10"), NONE, "one runs");
+    session.execute("SELECT recur.complete($1, 1)", &[&second]);
+    assert_eq!(claimed(&mut session, "10"), [first]);
+}
+
+#[test]
 fn groups_hold_under_concurrency() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");

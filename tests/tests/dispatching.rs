@@ -349,3 +349,21 @@ fn a_backlog_is_drained_in_batches() {
     );
     assert_eq!(wrong, 0);
 }
+
+/// Not that anybody should, but nobody else must suffer for it.
+#[test]
+fn a_timer_that_is_due_without_a_next_run_stops_nobody() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("odd_timer");
+    session.batch(
+        "SELECT recur.create('odd', '@hourly', 'p', 't', starts_at => '2030-01-01Z'), recur.create('even', '@hourly', 'p', 't', starts_at => '2030-01-01Z');
+         SET session_replication_role = replica;
+         UPDATE recur.timers SET next_run_at = NULL WHERE action_id = recur.id_of('odd')",
+    );
+    session.tick("2030-01-01Z");
+    let fired: i64 = session.value(
+        "SELECT count(*) FROM recur.recurring_actions WHERE run_count = 1 AND next_run_at = '2030-01-01 01:00Z'",
+        &[],
+    );
+    assert_eq!(fired, 2);
+}

@@ -194,11 +194,11 @@ fn gather(session: &mut Session) -> DateTime<Utc> {
     let schedule = instant.format("%-S %-M %-H * * *").to_string();
     session.batch("BEGIN");
     session.execute(
-        "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day'",
+        "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day' WHERE action_type = 't'",
         &[&schedule],
     );
     session.execute(
-        "UPDATE recur.timers SET enabled = true, next_run_at = $1",
+        "UPDATE recur.timers SET enabled = true, next_run_at = $1 WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
         &[&instant],
     );
     session.batch("COMMIT");
@@ -264,4 +264,24 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
         &[&paused],
     );
     assert_eq!(runs, 0);
+}
+
+/// An action that is due all the time keeps nobody from seeing a herd come.
+#[test]
+fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 30");
+    let mut session = cluster.database("app");
+    session.batch("SELECT recur.create('tick', '* * * * * *', 'p', 'tick')");
+    eventually("it ticks", || {
+        session.value::<i64>(
+            "SELECT run_count FROM recur.recurring_actions WHERE name = 'tick'",
+            &[],
+        ) > 1
+    });
+    let instant = gather(&mut session);
+    let staged = "SELECT count(*) FROM recur.live_dispatches
+                   WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1 - interval '2 seconds'";
+    eventually("all are staged, long before it is the next instant", || {
+        session.value::<i64>(staged, &[&instant]) == HERD
+    });
 }

@@ -258,3 +258,33 @@ fn an_open_report_of_a_consumer_keeps_nobody_waiting() {
     });
     assert_eq!(completed, 1);
 }
+
+#[test]
+fn a_batch_that_fails_repeats_no_announcement() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur");
+    session.batch("SELECT recur.enqueue('later', 't', run_at => clock_timestamp() + interval '1 second')");
+    assert_eq!(listener.notification()["provider"], "later");
+    // As if the disk were full.
+    session.batch(
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+             $$BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END$$;
+         SELECT recur.create('tick', '* * * * * *', 'p', 't');
+         CREATE TRIGGER full_disk BEFORE UPDATE ON recur.timers FOR EACH ROW EXECUTE FUNCTION full_disk()",
+    );
+    eventually("several batches fail", || {
+        session.value::<i64>(
+            "SELECT coalesce(max(failed_batches), 0) FROM recur.stats",
+            &[],
+        ) >= 3
+    });
+    let repeated = listener.waiting_notifications();
+    let repeated = repeated
+        .iter()
+        .filter(|message| message["provider"] == "later");
+    assert_eq!(repeated.count(), 0);
+    session.batch("DROP TRIGGER full_disk ON recur.timers");
+    assert_eq!(listener.notification()["provider"], "p");
+}

@@ -19,12 +19,13 @@ fn past(session: &mut Session, count: i64) {
     while from <= count {
         let until = (from + 999_999).min(count);
         progress(&format!("history {from}–{until}"));
+        // In the order of their ids, as they come in reality.
         session.execute(
             "INSERT INTO recur.finished_dispatches
                     (id, action_id, scheduled_at, trigger, provider, action_type, payload, metadata, status, attempt, releases,
                      max_attempts, priority, namespace, tenant, owner, available_at, started_at, finished_at, cancel_requested,
                      created_at, partition)
-             SELECT gen_random_uuid(), a.id, now() - interval '1 day', 'schedule', 'bench', 'noop',
+             SELECT recur._new_id(now() - interval '1 day' + n * interval '1 ms'), a.id, now() - interval '1 day', 'schedule', 'bench', 'noop',
                     jsonb_build_object('n', n, 'text', repeat('x', 270)), '{}', 'completed', 1, 0, 3, 0, 'default', 'default', 'postgres',
                     now() - interval '1 day', now() - interval '1 day', now() - interval '1 day', false, now() - interval '1 day',
                     recur._history_partition()
@@ -41,7 +42,9 @@ fn past(session: &mut Session, count: i64) {
 }
 
 pub fn run(size: Size, report: &mut Report) {
-    let count: i64 = if size.full { 10_000_000 } else { 1_000_000 };
+    let count = size
+        .finished
+        .unwrap_or(if size.full { 50_000_000 } else { 10_000_000 });
     report.text(&format!(
         "Two clusters take turns: one without history, one with {} finished dispatches, all in the partition that reports go to.
 Each figure is with history over without: dispatches per second of a drain of 10,000, claims with reports per second (4
