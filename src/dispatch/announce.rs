@@ -3,7 +3,8 @@
 //! One message a dispatch, or, when there are more than `recur.notify_each_max`, one a channel and provider. Ids and
 //! routing only: a payload could be secret, or too long.
 
-use super::store::{self, Announced, Notifications};
+use super::later::{self, Announced};
+use super::store::{self, Notifications};
 use crate::guc;
 use crate::pg::time;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -76,7 +77,7 @@ pub struct Lateness {
 /// Announces what has become available after one instant and up to another, and says how late that was.
 pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<Vec<Lateness>> {
     let each_max = guc::notify_each_max();
-    let found = store::newly_available(after, until, each_max as i64 + 1)?;
+    let found = later::newly_available(after, until, each_max as i64 + 1)?;
     let clock = time::now();
     let late = |since: DateTime<Utc>, dispatches| Lateness {
         micros: (clock - since).num_microseconds().unwrap_or(i64::MAX),
@@ -88,7 +89,7 @@ pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<
         store::notify(messages(found.into_iter().map(|(dispatch, _, _)| dispatch)))?;
         return Ok(lateness);
     }
-    let counted = store::count_newly_available(after, until)?;
+    let counted = later::count_newly_available(after, until)?;
     store::notify(counts(counted.iter().map(|group| {
         let channel = group.channel.as_deref();
         (channel, group.provider.as_str(), group.dispatches)

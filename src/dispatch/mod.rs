@@ -1,12 +1,13 @@
 //! Turning due actions into dispatches.
 //!
-//! `decide` is pure: a row and `now` in, a decision out. `definition` parses what is stored. `store` is the only place
-//! with SQL. `tick` joins them into one batch, `announce` tells the listeners.
+//! `decide` is pure: a row and `now` in, a decision out. `definition` parses what is stored. `store` and `later` are
+//! the only places with SQL. `tick` joins them into one batch, `announce` tells the listeners.
 
 pub mod announce;
 pub mod decide;
 mod definition;
 pub mod id;
+pub mod later;
 pub mod query;
 mod repeated;
 pub mod store;

@@ -26,9 +26,6 @@ queries! {
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
     NEXT_INSTANT = "next_instant.sql" (TIMESTAMPTZOID);
-    NEXT_AVAILABLE = "next_available.sql" (TIMESTAMPTZOID);
-    NEWLY_AVAILABLE = "newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
-    COUNT_NEWLY_AVAILABLE = "count_newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID);
     COUNT_DUE_AT = "count_due_at.sql" (TIMESTAMPTZOID, INT8OID);
     NTH_DUE = "nth_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
@@ -396,84 +393,6 @@ fn count_due_at(instant: Instant, limit: i64) -> SpiResult<i64> {
         let arguments = [time::timestamptz(instant).into(), limit.into()];
         let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
         Ok(rows.into_iter().next().unwrap_or(0))
-    })
-}
-
-/// When a dispatch becomes available that is not yet.
-pub fn next_available(now: Instant) -> SpiResult<Option<Instant>> {
-    NEXT_AVAILABLE.with(|query| {
-        let rows = query.rows(&[time::timestamptz(now).into()], |row| instant_at(row, 1))?;
-        Ok(rows.into_iter().flatten().next())
-    })
-}
-
-/// A dispatch, as far as a notification tells of it.
-pub struct Announced {
-    pub id: Uuid,
-    pub action: Option<Uuid>,
-    pub scheduled_at: Instant,
-    pub namespace: String,
-    pub tenant: String,
-    pub provider: String,
-    pub action_type: String,
-    pub channel: Option<String>,
-}
-
-/// Each with whether it is the first attempt at an occurrence, and since when it is available.
-pub fn newly_available(
-    after: Instant,
-    until: Instant,
-    limit: i64,
-) -> SpiResult<Vec<(Announced, bool, Instant)>> {
-    let arguments = [
-        time::timestamptz(after).into(),
-        time::timestamptz(until).into(),
-        limit.into(),
-    ];
-    NEWLY_AVAILABLE.with(|query| {
-        query.rows(&arguments, |row| {
-            let action: Option<pgrx::datum::Uuid> = row.get(2)?;
-            let announced = Announced {
-                id: uuid_at(row, 1)?,
-                action: action.map(|id| Uuid::from_bytes(*id.as_bytes())),
-                scheduled_at: required(instant_at(row, 3)?)?,
-                namespace: required(row.get(4)?)?,
-                tenant: required(row.get(5)?)?,
-                provider: required(row.get(6)?)?,
-                action_type: required(row.get(7)?)?,
-                channel: row.get(8)?,
-            };
-            let is_scheduled = required(row.get(9)?)?;
-            Ok((announced, is_scheduled, required(instant_at(row, 10)?)?))
-        })
-    })
-}
-
-/// Dispatches that share a channel and a provider.
-pub struct AnnouncedGroup {
-    pub channel: Option<String>,
-    pub provider: String,
-    pub dispatches: i64,
-    /// How many of them are first attempts at an occurrence, and since when the first of those is available.
-    pub scheduled: i64,
-    pub since: Option<Instant>,
-}
-
-pub fn count_newly_available(after: Instant, until: Instant) -> SpiResult<Vec<AnnouncedGroup>> {
-    let arguments = [
-        time::timestamptz(after).into(),
-        time::timestamptz(until).into(),
-    ];
-    COUNT_NEWLY_AVAILABLE.with(|query| {
-        query.rows(&arguments, |row| {
-            Ok(AnnouncedGroup {
-                channel: row.get(1)?,
-                provider: required(row.get(2)?)?,
-                dispatches: required(row.get(3)?)?,
-                scheduled: required(row.get(4)?)?,
-                since: instant_at(row, 5)?,
-            })
-        })
     })
 }
 

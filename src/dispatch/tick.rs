@@ -2,10 +2,9 @@
 
 use super::decide::{self, Decision, Due, EndReason, Horizon, Overlap, Then};
 use super::definition::{self, Compiled};
+use super::later::Announced;
 use super::repeated::Repeated;
-use super::store::{
-    self, Advance, Announced, LockedTimer, NewDispatch, NewEvents, StoredDefinition,
-};
+use super::store::{self, Advance, LockedTimer, NewDispatch, NewEvents, StoredDefinition};
 use super::{announce, id};
 use crate::guc;
 use crate::pg::lock_timeout::LockTimeout;

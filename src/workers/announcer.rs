@@ -3,7 +3,7 @@
 
 use super::worker::{Departs, Post};
 use crate::dispatch::announce::{self, Lateness};
-use crate::dispatch::store;
+use crate::dispatch::later;
 use crate::pg::{subtransaction, transaction};
 use crate::stats;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -96,5 +96,5 @@ fn announce_and_look(
             Vec::new()
         }
     };
-    Ok((told, store::next_available(until)?))
+    Ok((told, later::next_available(until)?))
 }

@@ -1,11 +1,11 @@
 //! A dispatcher of one database: sleeps until the next instant, dispatches what is due, and so on.
 
 use super::announcer::Announcer;
+use super::summary::Summary;
 use super::worker::{Departs, Post};
 use super::{Backoff, reload_settings};
-use crate::dispatch::decide::EndReason;
-use crate::dispatch::store;
 use crate::dispatch::tick::{self, Order, Scope, Tick, Window};
+use crate::dispatch::{later, store};
 use crate::pg::{latch, time, transaction};
 use crate::shared::{self, Departure, Posted, WorkerState};
 use crate::{guc, stats, wake};
@@ -28,7 +28,6 @@ const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
 /// then less and less often.
 const LOCKED_ELSEWHERE: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(100));
-const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
 /// Dispatches until there is a reason to leave.
 pub fn serve(post: &mut Post, number: u8) -> Departure {
@@ -65,7 +64,7 @@ pub fn serve(post: &mut Post, number: u8) -> Departure {
                 (WorkerState::BackingOff, pause)
             }
         };
-        dispatcher.summarize(&post.database_name);
+        dispatcher.summary.tell_now_and_then(&post.database_name);
         post.report(state, sleep);
         latch::wait(sleep);
     }
@@ -113,28 +112,6 @@ enum Turn {
     Oldest,
     Tenants,
     Untenanted,
-}
-
-struct Summary {
-    since: Instant,
-    batches: u64,
-    dispatched: usize,
-    skipped: u64,
-    ended: usize,
-    failed: usize,
-}
-
-impl Summary {
-    fn new() -> Summary {
-        Summary {
-            since: Instant::now(),
-            batches: 0,
-            dispatched: 0,
-            skipped: 0,
-            ended: 0,
-            failed: 0,
-        }
-    }
 }
 
 /// What a turn found out about the time to come.
@@ -220,7 +197,7 @@ impl Dispatcher {
                 .filter_map(|tick| tick.available_later);
             let available_later = later.min();
             let forgotten =
-                announced_until.and_then(|after| or_raise(store::next_available(after)));
+                announced_until.and_then(|after| or_raise(later::next_available(after)));
             if let (false, Some(later)) = (announces, available_later) {
                 wake::available_on_commit(time::to_micros(later));
             }
@@ -249,9 +226,9 @@ impl Dispatcher {
         for later in expected.into_iter().flatten() {
             self.announcer.expect(later);
         }
-        self.count(&tick);
+        self.summary.count(&tick);
         if let Some(staged) = &staged {
-            self.count(staged);
+            self.summary.count(staged);
         }
         let staged = staging.zip(staged.as_ref());
         self.look_at = self.plan(&scope, &tick, staged, &outlook);
@@ -264,7 +241,7 @@ impl Dispatcher {
 
     /// A clock that was set back must not keep it asleep until it is as late as it was.
     fn notice_clock(&mut self, now: DateTime<Utc>) {
-        if self.look_at > later(now, guc::check_interval()) {
+        if self.look_at > after(now, guc::check_interval()) {
             self.look_at = DateTime::UNIX_EPOCH;
             self.staged_until = DateTime::UNIX_EPOCH;
             self.herd = None;
@@ -308,7 +285,7 @@ impl Dispatcher {
                 until: now + STAGED_AHEAD.1,
             });
         }
-        let herd = self.herd.filter(|herd| *herd <= later(now, lookahead))?;
+        let herd = self.herd.filter(|herd| *herd <= after(now, lookahead))?;
         Some(Window {
             from: herd,
             until: herd,
@@ -321,7 +298,7 @@ impl Dispatcher {
         let is_time = self.herd.is_none() && now - self.herd_looked_for >= LOOK_FOR_HERDS_EVERY;
         is_time.then(|| Window {
             from: now.max(self.herd_staged),
-            until: later(now, lookahead + guc::check_interval()),
+            until: after(now, lookahead + guc::check_interval()),
         })
     }
 
@@ -403,7 +380,7 @@ impl Dispatcher {
     }
 
     fn next_look(&mut self, now: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
-        self.safety_net = later(now, guc::check_interval());
+        self.safety_net = after(now, guc::check_interval());
         if let (Some(herd), Some(lookahead)) = (self.herd, guc::lookahead()) {
             let stage_at = herd - TimeDelta::from_std(lookahead).unwrap_or_default();
             self.safety_net = self.safety_net.min(stage_at);
@@ -415,7 +392,7 @@ impl Dispatcher {
         if next <= now {
             let wait = self.locked_wait;
             self.locked_wait = (wait * 2).min(LOCKED_ELSEWHERE.1);
-            return self.safety_net.min(later(time::now(), wait));
+            return self.safety_net.min(after(time::now(), wait));
         }
         self.locked_wait = LOCKED_ELSEWHERE.0;
         let look_at = match guc::lookahead() {
@@ -439,64 +416,13 @@ impl Dispatcher {
             false => sleep,
         }
     }
-
-    fn count(&mut self, tick: &Tick) {
-        if tick.last_due_at.is_none() {
-            return;
-        }
-        stats::count_tick(tick);
-        for (action, reason) in &tick.ended {
-            match reason {
-                EndReason::Exhausted => {
-                    log!("pg_recur dispatcher: action ended action={action} reason=exhausted")
-                }
-                reason => warning!(
-                    "pg_recur dispatcher: action ended action={action} reason={}",
-                    reason.name()
-                ),
-            }
-        }
-        debug1!(
-            "pg_recur dispatcher: batch dispatched={} skipped={} ended={} failed={} more={}",
-            tick.dispatched,
-            tick.skipped,
-            tick.ended.len(),
-            tick.failed,
-            tick.more()
-        );
-        let summary = &mut self.summary;
-        summary.batches += 1;
-        summary.dispatched += tick.dispatched;
-        summary.skipped += tick.skipped;
-        summary.ended += tick.ended.len();
-        summary.failed += tick.failed;
-    }
-
-    fn summarize(&mut self, database: &str) {
-        let summary = &self.summary;
-        if summary.since.elapsed() < SUMMARY_EVERY {
-            return;
-        }
-        if summary.batches > 0 {
-            log!(
-                "pg_recur dispatcher: summary database={database:?} seconds={} batches={} dispatched={} skipped={} ended={} failed={}",
-                summary.since.elapsed().as_secs(),
-                summary.batches,
-                summary.dispatched,
-                summary.skipped,
-                summary.ended,
-                summary.failed
-            );
-        }
-        self.summary = Summary::new();
-    }
 }
 
 fn or_raise<T>(outcome: SpiResult<T>) -> T {
     outcome.unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
 }
 
-fn later(instant: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
+fn after(instant: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
     TimeDelta::from_std(span)
         .ok()
         .and_then(|span| instant.checked_add_signed(span))

@@ -6,6 +6,7 @@ mod databases;
 mod dispatcher;
 mod launcher;
 mod maintenance;
+mod summary;
 mod worker;
 
 use crate::pg::compat::{server_signal, set_signal_handler};

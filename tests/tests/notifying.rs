@@ -265,7 +265,9 @@ fn a_batch_that_fails_repeats_no_announcement() {
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
-    session.batch("SELECT recur.enqueue('later', 't', run_at => clock_timestamp() + interval '1 second')");
+    session.batch(
+        "SELECT recur.enqueue('later', 't', run_at => clock_timestamp() + interval '1 second')",
+    );
     assert_eq!(listener.notification()["provider"], "later");
     // As if the disk were full.
     session.batch(
