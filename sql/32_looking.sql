@@ -263,7 +263,7 @@ SELECT recur._fit(a.name, 16) AS name,
        || CASE WHEN a.next_run_at <= clock_timestamp() THEN ', due'
                ELSE ', ' || recur._ago(a.next_run_at - clock_timestamp()) END AS next_run,
        recur._ago(clock_timestamp() - a.last_run_at) AS ran_ago,
-       d.status || ' +' || recur._ago(d.created_at - d.scheduled_at) AS last_outcome
+       d.status || ' +' || recur._ago(greatest(d.created_at - d.scheduled_at, interval '0')) AS last_outcome
   FROM recur.recurring_actions AS a
   LEFT JOIN recur.dispatches AS d ON d.id = recur._dispatch_id(a.id, a.last_run_at)
  ORDER BY a.next_run_at NULLS LAST, a.name;

@@ -44,8 +44,9 @@ BEGIN
         dispatch_id := dispatch.id;
         verdict := CASE WHEN dispatch.scheduled_at > now THEN 'to come' ELSE 'fired' END;
         explanation := format('dispatched by %s %s; it is %s', dispatch.trigger,
-            CASE WHEN dispatch.created_at < dispatch.scheduled_at THEN 'ahead of its time'
-                 ELSE recur._ago(dispatch.created_at - dispatch.scheduled_at) || ' late' END,
+            CASE WHEN dispatch.created_at >= dispatch.scheduled_at THEN recur._ago(dispatch.created_at - dispatch.scheduled_at) || ' late'
+                 WHEN action.horizon IS NULL AND action.horizon_count IS NULL THEN 'on time'
+                 ELSE 'ahead of its time' END,
             dispatch.status || CASE WHEN dispatch.attempt > 0 THEN format(' after %s attempt(s)', dispatch.attempt) ELSE '' END
                             || coalesce(': ' || dispatch.error, ''));
         RETURN;

@@ -14,8 +14,7 @@ use uuid::Uuid;
 const DETAILS: &str = "
     SELECT a.name,
            a.timezone::text,
-           to_char(d.scheduled_at AT TIME ZONE a.timezone, 'Dy HH24:MI:SS') AS local_time,
-           d.created_at
+           to_char(d.scheduled_at AT TIME ZONE a.timezone, 'Dy HH24:MI:SS') AS local_time
       FROM recur.dispatches AS d
       JOIN recur.recurring_actions AS a ON a.id = d.action_id
      WHERE d.id = $1";
