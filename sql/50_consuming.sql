@@ -58,8 +58,8 @@ BEGIN
         SELECT p.priority, p.available_at INTO level, next_at
           FROM recur.live_dispatches AS p
          WHERE p.status = 'pending'
-           AND p.available_at >= coalesce(_move_mark.since, '-infinity') AND p.available_at <= _move_mark.claim
-           AND p.priority = CASE WHEN _move_mark.since IS NOT NULL THEN _move_mark.priority
+           AND p.available_at >= _move_mark.since AND p.available_at <= _move_mark.claim
+           AND p.priority = CASE WHEN _move_mark.since > '-infinity' THEN _move_mark.priority
                                  ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                         WHERE h.status = 'pending' ORDER BY h.priority DESC LIMIT 1) END
          ORDER BY p.available_at
@@ -68,8 +68,8 @@ BEGIN
         SELECT p.priority, p.available_at INTO level, next_at
           FROM recur.live_dispatches AS p
          WHERE p.status <> 'running' AND p.provider = _move_mark.provider
-           AND p.available_at >= coalesce(_move_mark.since, '-infinity') AND p.available_at <= _move_mark.claim
-           AND p.priority = CASE WHEN _move_mark.since IS NOT NULL THEN _move_mark.priority
+           AND p.available_at >= _move_mark.since AND p.available_at <= _move_mark.claim
+           AND p.priority = CASE WHEN _move_mark.since > '-infinity' THEN _move_mark.priority
                                  ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                         WHERE h.status <> 'running' AND h.provider = _move_mark.provider
                                         ORDER BY h.priority DESC LIMIT 1) END
@@ -112,8 +112,9 @@ DECLARE
     plain    boolean     := (claim.providers IS NULL OR single IS NOT NULL) AND claim.action_types IS NULL
                             AND claim.namespaces IS NULL AND claim.tenants IS NULL;
     -- Where this session has last found something, and of which priority, if that is far from where one would begin.
-    since    timestamptz := CASE WHEN plain THEN recur._marked_time(single) END;
-    level    int         := CASE WHEN since IS NOT NULL THEN recur._marked_priority() END;
+    since    timestamptz := coalesce(CASE WHEN plain THEN recur._marked_time(single) END, '-infinity');
+    marked   boolean     := since > '-infinity';
+    level    int         := CASE WHEN marked THEN recur._marked_priority() END;
 BEGIN
     IF claim."limit" IS NULL OR claim."limit" < 1 THEN
         RAISE invalid_parameter_value USING
@@ -124,11 +125,12 @@ BEGIN
             MESSAGE = format('invalid lease "%s": must be longer than nothing', claim.lease),
             HINT = 'Give it as long as the work may take; recur.extend is for work that takes longer.';
     END IF;
-    IF since IS NOT NULL
+    IF marked
        AND (EXISTS (SELECT FROM recur.live_dispatches AS h WHERE single IS NULL AND h.status = 'pending' AND h.priority > level)
             OR EXISTS (SELECT FROM recur.live_dispatches AS h
                         WHERE h.status <> 'running' AND h.provider = single AND h.priority > level)) THEN
-        since := NULL;
+        marked := false;
+        since := '-infinity';
     END IF;
     LOOP
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
@@ -144,8 +146,8 @@ BEGIN
                  WHERE l.id = ANY (ARRAY(
                     SELECT p.id
                       FROM recur.live_dispatches AS p
-                     WHERE p.status = 'pending' AND p.available_at >= coalesce(since, '-infinity') AND p.available_at <= at
-                       AND p.priority = CASE WHEN since IS NOT NULL THEN level
+                     WHERE p.status = 'pending' AND p.available_at >= since AND p.available_at <= at
+                       AND p.priority = CASE WHEN marked THEN level
                                              ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                                     WHERE h.status = 'pending' AND h.priority < below
                                                     ORDER BY h.priority DESC LIMIT 1) END
@@ -172,8 +174,8 @@ BEGIN
                     SELECT p.id
                       FROM recur.live_dispatches AS p
                      WHERE p.status <> 'running' AND p.provider = single
-                       AND p.available_at >= coalesce(since, '-infinity') AND p.available_at <= at
-                       AND p.priority = CASE WHEN since IS NOT NULL THEN level
+                       AND p.available_at >= since AND p.available_at <= at
+                       AND p.priority = CASE WHEN marked THEN level
                                              ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                                     WHERE h.status <> 'running' AND h.provider = single AND h.priority < below
                                                     ORDER BY h.priority DESC LIMIT 1) END
@@ -192,15 +194,16 @@ BEGIN
         wanted := wanted - claimed;
         -- Far to walk?
         IF plain AND visited IS NULL
-           AND (CASE WHEN since IS NOT NULL THEN recur._mark_is_worn()
+           AND (CASE WHEN marked THEN recur._mark_is_worn()
                      WHEN clock_timestamp() - at > interval '5 ms' + claim."limit" * interval '0.1 ms'
                      THEN recur._is_slow_again(at) END) THEN
             PERFORM recur._move_mark(single, level, since, at);
         END IF;
         EXIT WHEN wanted = 0;
         -- Too little there: from the beginning.
-        IF since IS NOT NULL THEN
-            since := NULL;
+        IF marked THEN
+            marked := false;
+            since := '-infinity';
             PERFORM recur._mark(NULL, NULL, NULL, NULL);
             CONTINUE;
         END IF;
