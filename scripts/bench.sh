@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the benchmarks against clusters of their own and writes bench/RESULTS.md.
-#   bench.sh [--full] [SECTION …]     all sections, or these: throughput lateness herds idle consume history snapshot
-#                                     growth cache; and engine, the table of the engine's own benchmark, which is printed
+#   bench.sh [--full] [--actions=N,…] [--finished=N] [SECTION …]
+# All sections, or these: throughput lateness herds idle consume history snapshot growth cache; and engine, the table of the
+# engine's own benchmark, which is printed. --actions and --finished say how many of each there are.
 # Installs what is compared with, if it is missing: Debian's pg_cron, and two job queues from npm.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"

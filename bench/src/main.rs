@@ -1,6 +1,6 @@
 //! Measures pg_recur beside what it competes with, and writes `bench/RESULTS.md`.
 //!
-//!     pg_recur-bench [--full] [--actions=N] [--finished=N] [SECTION …]
+//!     pg_recur-bench [--full] [--actions=N,…] [--finished=N] [SECTION …]
 //!
 //! Every figure is a ratio of two sides that took turns in one run; a section replaces its own part of the results.
 
@@ -18,8 +18,8 @@ use report::Report;
 #[derive(Clone, Copy)]
 pub struct Size {
     pub full: bool,
-    /// So many actions only, where a section runs over several sizes.
-    pub actions: Option<i64>,
+    /// These numbers of actions instead of the section's own.
+    pub actions: Option<&'static [i64]>,
     /// So many finished dispatches, where there is a history. A million takes 0.7 GB.
     pub finished: Option<i64>,
 }
@@ -53,7 +53,9 @@ fn main() {
         match argument.as_str() {
             "--full" => size.full = true,
             option if option.starts_with("--actions=") => {
-                size.actions = option["--actions=".len()..].parse().ok();
+                let numbers = option["--actions=".len()..].split(',');
+                let numbers: Vec<i64> = numbers.filter_map(|text| text.parse().ok()).collect();
+                size.actions = Some(numbers.leak());
             }
             option if option.starts_with("--finished=") => {
                 size.finished = option["--finished=".len()..].parse().ok();

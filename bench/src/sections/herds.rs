@@ -94,8 +94,10 @@ are not. Target with staging: all can be claimed within 50 ms.",
     );
     // How many, and how many seconds it takes to set them all to an instant.
     let sizes: &[(i64, i64)] = &[(1_000, 8), (10_000, 10), (100_000, 30)];
-    let one = size.actions.map(|count| [(count, 30)]);
-    let sizes = one.as_ref().map_or(sizes, |one| one.as_slice());
+    let given = size
+        .actions
+        .map(|counts| counts.iter().map(|count| (*count, 30)).collect::<Vec<_>>());
+    let sizes = given.as_deref().unwrap_or(sizes);
     let rounds = if size.full { 5 } else { 1 };
     let server = Server::start("");
     let mut session = server.bench();

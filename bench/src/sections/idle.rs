@@ -83,8 +83,7 @@ but the safety net's, under 100 µs each, and the same for any number of actions
     } else {
         &[1_000, 10_000, 100_000]
     };
-    let one = size.actions.map(|count| [count]);
-    let sizes = one.as_ref().map_or(sizes, |one| one.as_slice());
+    let sizes = size.actions.unwrap_or(sizes);
     let seconds = if size.full { 120 } else { 30 };
     let server = Server::start("");
     let mut session = server.bench();

@@ -152,10 +152,12 @@ Target: 0.9 of the limit; at most 2 KB of WAL a dispatch.",
         false => &[(1_000, 5), (10_000, 5), (100_000, 2)],
         true => &[(1_000, 15), (100_000, 5), (1_000_000, 3)],
     };
-    let one = size
-        .actions
-        .map(|count| [(count, if count < 1_000_000 { 5 } else { 1 })]);
-    let sizes = one.as_ref().map_or(sizes, |one| one.as_slice());
+    let rounds = |count| if count < 1_000_000 { 5 } else { 1 };
+    let given = size.actions.map(|counts| {
+        let counts = counts.iter().map(|count| (*count, rounds(*count)));
+        counts.collect::<Vec<_>>()
+    });
+    let sizes = given.as_deref().unwrap_or(sizes);
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();
