@@ -25,7 +25,7 @@ COMMENT ON COLUMN recur.stats.skipped IS 'Occurrences that did not fire; recur.e
 COMMENT ON COLUMN recur.stats.ended IS 'Actions that came to their end';
 COMMENT ON COLUMN recur.stats.errors IS 'Actions that could not be dispatched, counted at each try';
 COMMENT ON COLUMN recur.stats.leases_expired IS 'Dispatches that were taken from consumers that did not report';
-COMMENT ON COLUMN recur.stats.lateness_p50_ms IS 'From due to dispatched: half were not later';
+COMMENT ON COLUMN recur.stats.lateness_p50_ms IS 'From due to dispatched, or, where it was staged, to announced: half were not later';
 COMMENT ON COLUMN recur.stats.lateness_p99_ms IS '99 of 100 were not later';
 COMMENT ON COLUMN recur.stats.lateness_max_ms IS 'None was later';
 

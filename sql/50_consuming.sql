@@ -135,6 +135,7 @@ BEGIN
     LOOP
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
         -- there is. Rows that somebody else has locked are his.
+        -- The statement stands here twice, for one provider and for others, because a plan that is kept has one index.
         IF single IS NULL THEN
             RETURN QUERY
             WITH claimed AS (

@@ -2,9 +2,11 @@
 
 mod access;
 mod check;
-mod claiming;
+mod claim_marks;
 mod dispatching;
+mod history;
 mod listing;
+mod lock_groups;
 mod notice;
 mod operating;
 mod running;

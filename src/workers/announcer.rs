@@ -29,7 +29,7 @@ impl Announcer {
     }
 
     /// A dispatch becomes available then, or has become so while the transaction that wrote it was under way.
-    pub fn expect(&mut self, available_at: DateTime<Utc>) {
+    pub fn note(&mut self, available_at: DateTime<Utc>) {
         self.next = self.next.min(available_at);
         self.announced_until = self
             .announced_until

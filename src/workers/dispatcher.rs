@@ -224,7 +224,7 @@ impl Dispatcher {
             Err(departs) => return Ok(Err(departs)),
         };
         for later in expected.into_iter().flatten() {
-            self.announcer.expect(later);
+            self.announcer.note(later);
         }
         self.summary.count(&tick);
         if let Some(staged) = &staged {
@@ -264,12 +264,14 @@ impl Dispatcher {
             self.look_at = DateTime::UNIX_EPOCH;
             self.drained_until = None;
             self.untenanted_until = None;
+            // It may belong to a herd that comes before the one that is known.
+            self.herd = None;
             self.herd_looked_for = DateTime::UNIX_EPOCH;
             self.herd_staged = DateTime::UNIX_EPOCH;
             self.staged_until = DateTime::UNIX_EPOCH;
         }
         if let Some(available_at) = posted.available_at {
-            self.announcer.expect(instant(available_at));
+            self.announcer.note(instant(available_at));
         }
     }
 
