@@ -47,8 +47,9 @@ CREATE TABLE recur.live_dispatches (
     CONSTRAINT live_dispatches_trigger_known CHECK (trigger IN ('schedule', 'manual', 'backfill', 'enqueue', 'webhook')),
     CONSTRAINT live_dispatches_status_known CHECK (status IN ('pending', 'running'))
 );
--- The order in which dispatches are claimed.
-CREATE INDEX live_dispatches_claimable ON recur.live_dispatches (priority DESC, available_at) WHERE status = 'pending';
+-- The order in which dispatches are claimed. When each was written tells apart what became available at the same time, as a
+-- herd does; by its id, which is as good as random, an insert would land anywhere in the index.
+CREATE INDEX live_dispatches_claimable ON recur.live_dispatches (priority DESC, available_at, created_at) WHERE status = 'pending';
 CREATE INDEX live_dispatches_of_action ON recur.live_dispatches (action_id) WHERE action_id IS NOT NULL;
 -- Retries, delayed and staged ones: whoever listens is told when they become available.
 CREATE INDEX live_dispatches_later ON recur.live_dispatches (available_at)

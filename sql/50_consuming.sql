@@ -3,7 +3,7 @@
 -- Most consumers claim for one provider, and must not wade through what another one's have left lying: 200,000 of them
 -- took 60 ms a claim, and an insert pays 0.5 µs for the index. "Not running" is the same as "pending" here, but keeps
 -- the planner from taking either index for the other.
-CREATE INDEX live_dispatches_claimable_of_provider ON recur.live_dispatches (provider, priority DESC, available_at)
+CREATE INDEX live_dispatches_claimable_of_provider ON recur.live_dispatches (provider, priority DESC, available_at, created_at)
     WHERE status <> 'running';
 
 -- At most one of a group runs.
@@ -21,6 +21,11 @@ CREATE FUNCTION recur._marked_time(provider text) RETURNS timestamptz
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'marked_time_wrapper';
 COMMENT ON FUNCTION recur._marked_time IS 'Internal: from when on there are pending dispatches, as far as this session knows';
+CREATE FUNCTION recur._marked_creation() RETURNS timestamptz
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'marked_creation_wrapper';
+COMMENT ON FUNCTION recur._marked_creation IS 'Internal: of those that are available from then on, when the first was written';
 CREATE FUNCTION recur._marked_priority() RETURNS int
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -36,13 +41,13 @@ CREATE FUNCTION recur._is_slow_again(claim timestamptz) RETURNS boolean
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'is_slow_again_wrapper';
 COMMENT ON FUNCTION recur._is_slow_again IS 'Internal: told that a claim took long, says whether another one did shortly before';
-CREATE FUNCTION recur._mark(provider text, priority int, since timestamptz, claim timestamptz) RETURNS void
+CREATE FUNCTION recur._mark(provider text, priority int, since timestamptz, created timestamptz, claim timestamptz) RETURNS void
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'mark_wrapper';
 COMMENT ON FUNCTION recur._mark IS 'Internal: remembers where the pending dispatches begin; with NULLs, forgets it';
 
-CREATE FUNCTION recur._move_mark(provider text, priority int, since timestamptz, claim timestamptz) RETURNS void
+CREATE FUNCTION recur._move_mark(provider text, priority int, since timestamptz, created timestamptz, claim timestamptz) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
     SET plan_cache_mode = force_generic_plan
@@ -51,32 +56,33 @@ CREATE FUNCTION recur._move_mark(provider text, priority int, since timestamptz,
     SET jit = off
 AS $$
 DECLARE
-    level   int;
-    next_at timestamptz;
+    level        int;
+    next_at      timestamptz;
+    next_created timestamptz;
 BEGIN
     IF _move_mark.provider IS NULL THEN
-        SELECT p.priority, p.available_at INTO level, next_at
+        SELECT p.priority, p.available_at, p.created_at INTO level, next_at, next_created
           FROM recur.live_dispatches AS p
          WHERE p.status = 'pending'
-           AND p.available_at >= _move_mark.since AND p.available_at <= _move_mark.claim
+           AND (p.available_at, p.created_at) >= (_move_mark.since, _move_mark.created) AND p.available_at <= _move_mark.claim
            AND p.priority = CASE WHEN _move_mark.since > '-infinity' THEN _move_mark.priority
                                  ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                         WHERE h.status = 'pending' ORDER BY h.priority DESC LIMIT 1) END
-         ORDER BY p.available_at
+         ORDER BY p.available_at, p.created_at
          LIMIT 1;
     ELSE
-        SELECT p.priority, p.available_at INTO level, next_at
+        SELECT p.priority, p.available_at, p.created_at INTO level, next_at, next_created
           FROM recur.live_dispatches AS p
          WHERE p.status <> 'running' AND p.provider = _move_mark.provider
-           AND p.available_at >= _move_mark.since AND p.available_at <= _move_mark.claim
+           AND (p.available_at, p.created_at) >= (_move_mark.since, _move_mark.created) AND p.available_at <= _move_mark.claim
            AND p.priority = CASE WHEN _move_mark.since > '-infinity' THEN _move_mark.priority
                                  ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                         WHERE h.status <> 'running' AND h.provider = _move_mark.provider
                                         ORDER BY h.priority DESC LIMIT 1) END
-         ORDER BY p.available_at
+         ORDER BY p.available_at, p.created_at
          LIMIT 1;
     END IF;
-    PERFORM recur._mark(_move_mark.provider, level, next_at, _move_mark.claim);
+    PERFORM recur._mark(_move_mark.provider, level, next_at, next_created, _move_mark.claim);
 END
 $$;
 COMMENT ON FUNCTION recur._move_mark IS 'Internal: moves the mark, or sets it, to where the pending dispatches begin now';
@@ -113,6 +119,7 @@ DECLARE
                             AND claim.namespaces IS NULL AND claim.tenants IS NULL;
     -- Where this session has last found something, and of which priority, if that is far from where one would begin.
     since    timestamptz := coalesce(CASE WHEN plain THEN recur._marked_time(single) END, '-infinity');
+    created  timestamptz := coalesce(CASE WHEN since > '-infinity' THEN recur._marked_creation() END, '-infinity');
     marked   boolean     := since > '-infinity';
     level    int         := CASE WHEN marked THEN recur._marked_priority() END;
 BEGIN
@@ -131,6 +138,7 @@ BEGIN
                         WHERE h.status <> 'running' AND h.provider = single AND h.priority > level)) THEN
         marked := false;
         since := '-infinity';
+        created := '-infinity';
     END IF;
     LOOP
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
@@ -147,7 +155,7 @@ BEGIN
                  WHERE l.id = ANY (ARRAY(
                     SELECT p.id
                       FROM recur.live_dispatches AS p
-                     WHERE p.status = 'pending' AND p.available_at >= since AND p.available_at <= at
+                     WHERE p.status = 'pending' AND (p.available_at, p.created_at) >= (since, created) AND p.available_at <= at
                        AND p.priority = CASE WHEN marked THEN level
                                              ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                                     WHERE h.status = 'pending' AND h.priority < below
@@ -157,12 +165,12 @@ BEGIN
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
                        AND (p.lock_group IS NULL OR recur._group_is_free(p.lock_group, p.id, at))
-                     ORDER BY p.available_at
+                     ORDER BY p.available_at, p.created_at
                      LIMIT wanted
                        FOR UPDATE SKIP LOCKED))
                 RETURNING l.*
             )
-            SELECT c.* FROM claimed AS c ORDER BY c.available_at, c.id;
+            SELECT c.* FROM claimed AS c ORDER BY c.available_at, c.created_at, c.id;
         ELSE
             RETURN QUERY
             WITH claimed AS (
@@ -175,7 +183,7 @@ BEGIN
                     SELECT p.id
                       FROM recur.live_dispatches AS p
                      WHERE p.status <> 'running' AND p.provider = single
-                       AND p.available_at >= since AND p.available_at <= at
+                       AND (p.available_at, p.created_at) >= (since, created) AND p.available_at <= at
                        AND p.priority = CASE WHEN marked THEN level
                                              ELSE (SELECT h.priority FROM recur.live_dispatches AS h
                                                     WHERE h.status <> 'running' AND h.provider = single AND h.priority < below
@@ -184,12 +192,12 @@ BEGIN
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
                        AND (p.lock_group IS NULL OR recur._group_is_free(p.lock_group, p.id, at))
-                     ORDER BY p.available_at
+                     ORDER BY p.available_at, p.created_at
                      LIMIT wanted
                        FOR UPDATE SKIP LOCKED))
                 RETURNING l.*
             )
-            SELECT c.* FROM claimed AS c ORDER BY c.available_at, c.id;
+            SELECT c.* FROM claimed AS c ORDER BY c.available_at, c.created_at, c.id;
         END IF;
         GET DIAGNOSTICS claimed = ROW_COUNT;
         wanted := wanted - claimed;
@@ -198,14 +206,15 @@ BEGIN
            AND (CASE WHEN marked THEN recur._mark_is_worn()
                      WHEN clock_timestamp() - at > interval '5 ms' + claim."limit" * interval '0.1 ms'
                      THEN recur._is_slow_again(at) END) THEN
-            PERFORM recur._move_mark(single, level, since, at);
+            PERFORM recur._move_mark(single, level, since, created, at);
         END IF;
         EXIT WHEN wanted = 0;
         -- Too little there: from the beginning.
         IF marked THEN
             marked := false;
             since := '-infinity';
-            PERFORM recur._mark(NULL, NULL, NULL, NULL);
+            created := '-infinity';
+            PERFORM recur._mark(NULL, NULL, NULL, NULL, NULL);
             CONTINUE;
         END IF;
         -- Which priority was it? Not known after the first time, when most claims are done: it is visited once more.

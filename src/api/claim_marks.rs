@@ -14,6 +14,8 @@ struct Mark {
     provider: Option<String>,
     priority: i32,
     since: TimestampWithTimeZone,
+    /// Of those that became available at that time, which may be a whole herd, the first was written then.
+    created: TimestampWithTimeZone,
     /// Then it is time.
     until: pg_sys::TimestampTz,
     uses: u32,
@@ -44,6 +46,12 @@ fn marked_time(provider: Option<&str>) -> Option<TimestampWithTimeZone> {
     })
 }
 
+/// `recur._marked_creation()`: when the first of them was written.
+#[pg_extern(sql = false)]
+fn marked_creation() -> Option<TimestampWithTimeZone> {
+    MARK.with_borrow(|mark| mark.as_ref().map(|mark| mark.created))
+}
+
 /// `recur._marked_priority()`: of those dispatches.
 #[pg_extern(sql = false)]
 fn marked_priority() -> Option<i32> {
@@ -69,13 +77,14 @@ fn is_slow_again(claim: TimestampWithTimeZone) -> bool {
     SUSPICIOUS_UNTIL.replace(now.saturating_add(took)) > began
 }
 
-/// `recur._mark(provider, priority, since, claim)`: sets the mark for claims like the one that began then, or moves it; with
+/// `recur._mark(provider, priority, since, created, claim)`: sets the mark for claims like the one that began then, or moves it; with
 /// NULLs, removes it.
 #[pg_extern(sql = false)]
 fn mark(
     provider: Option<&str>,
     priority: Option<i32>,
     since: Option<TimestampWithTimeZone>,
+    created: Option<TimestampWithTimeZone>,
     claim: Option<TimestampWithTimeZone>,
 ) {
     let now = unsafe { pg_sys::GetCurrentTimestamp() };
@@ -85,10 +94,12 @@ fn mark(
     MARK.with_borrow_mut(|mark| {
         let known = mark.take();
         let known = known.filter(|known| known.provider.as_deref() == provider);
-        *mark = priority.zip(since).map(|(priority, since)| Mark {
+        let place = priority.zip(since).zip(created);
+        *mark = place.map(|((priority, since), created)| Mark {
             provider: provider.map(str::to_owned),
             priority,
             since,
+            created,
             // Moving it does not put off the walk.
             until: known.map_or(now.saturating_add(trusted_for), |known| known.until),
             uses: 0,

@@ -349,7 +349,7 @@ fn every_claim_reads_the_index_in_order() {
                 assert!(
                     condition.contains("(provider = $") == of_one_provider
                         && condition.contains("(priority = ")
-                        && condition.contains("(available_at >= $")
+                        && condition.contains("(ROW(available_at, created_at) >= ROW($")
                         && condition.contains("(available_at <= $"),
                     "{role} {arguments}: {plan}"
                 );

@@ -12,7 +12,7 @@ fn claimed(session: &mut Session, arguments: &str) -> Vec<Uuid> {
 /// As a claim that took a minute would leave it: to be trusted for twenty.
 fn mark(session: &mut Session, provider: &str, since: &str) {
     session.batch(&format!(
-        "SELECT recur._mark({provider}, 0, now() - interval '{since}', clock_timestamp() - interval '1 minute')"
+        "SELECT recur._mark({provider}, 0, now() - interval '{since}', '-infinity', clock_timestamp() - interval '1 minute')"
     ));
 }
 
@@ -88,8 +88,12 @@ fn a_mark_spares_the_dead() {
         "SELECT count(*) FROM (SELECT recur.complete(id, attempt) FROM recur.claim(1000)) AS done";
     while session.value::<i64>(consume, &[]) > 0 {}
     queue_many(&mut session, 1_000);
-    // One after the other: a mark is a point in time.
-    session.batch("UPDATE recur.live_dispatches SET available_at = available_at + (payload ->> 'n')::int * interval '1 microsecond'");
+    // All at the same time, as a herd is.
+    let times: i64 = session.value(
+        "SELECT count(DISTINCT available_at) FROM recur.live_dispatches",
+        &[],
+    );
+    assert_eq!(times, 1);
     let entries = |session: &mut Session| -> i64 {
         session.batch("SELECT pg_stat_force_next_flush()");
         session.value(
@@ -105,7 +109,7 @@ fn a_mark_spares_the_dead() {
     let far = read_by_a_claim(&mut session);
     assert!(far >= i64::from(DEAD), "{far} entries");
     session.batch(
-        "SELECT recur._mark(NULL, 0, min(available_at), clock_timestamp() - interval '1 minute') FROM recur.live_dispatches WHERE status = 'pending'",
+        "SELECT recur._mark(NULL, 0, min(available_at), min(created_at), clock_timestamp() - interval '1 minute') FROM recur.live_dispatches WHERE status = 'pending'",
     );
     // Claims wear it out, and move it.
     for _ in 0..50 {

@@ -68,19 +68,19 @@ impl Side {
         }
     }
 
-    /// Each is available a little after the one before, as if they had been enqueued one by one.
+    /// All become available at the same time, as a herd does.
     fn fill(self) -> &'static str {
         match self {
             Side::Ours | Side::OursKept | Side::OursOnTop => {
-                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload, available_at)
+                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload)
                  SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
-                        jsonb_build_object('n', n, 'text', repeat('x', 270)), now() - interval '1 s' + n * interval '1 microsecond'
+                        jsonb_build_object('n', n, 'text', repeat('x', 270))
                    FROM generate_series(1, $1::bigint) AS n"
             }
             Side::ByHand | Side::ByHandOnTop => {
-                "INSERT INTO bench.jobs (id, scheduled_at, trigger, provider, action_type, payload, available_at)
+                "INSERT INTO bench.jobs (id, scheduled_at, trigger, provider, action_type, payload)
                  SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
-                        jsonb_build_object('n', n, 'text', repeat('x', 270)), now() - interval '1 s' + n * interval '1 microsecond'
+                        jsonb_build_object('n', n, 'text', repeat('x', 270))
                    FROM generate_series(1, $1::bigint) AS n"
             }
             Side::ReadArchive => {
