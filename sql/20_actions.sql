@@ -12,7 +12,7 @@ CREATE TABLE recur.definitions (
     tenant         text           NOT NULL DEFAULT 'default',
     subject        text,
     duplicate      boolean        NOT NULL DEFAULT false,
-    owner          name           NOT NULL DEFAULT current_user,
+    owner          text           NOT NULL DEFAULT current_user,
     description    text,
     labels         jsonb          NOT NULL DEFAULT '{}',
     schedule       recur.schedule NOT NULL,
@@ -273,7 +273,7 @@ CREATE TABLE recur.contexts (
     version     int         NOT NULL,
     context     jsonb,
     dispatch_id uuid,
-    actor       name        NOT NULL DEFAULT session_user,
+    actor       text        NOT NULL DEFAULT session_user,
     at          timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT contexts_pkey PRIMARY KEY (action_id, version),
     CONSTRAINT contexts_action FOREIGN KEY (action_id) REFERENCES recur.definitions (id) ON DELETE CASCADE

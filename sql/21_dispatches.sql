@@ -5,6 +5,7 @@
 -- is, and retention empties whole partitions, in which nothing unfinished can be. Users see both as one,
 -- recur.dispatches.
 
+-- Roles are kept as text here as everywhere: a name would take 64 bytes of each row, however short it is.
 CREATE TABLE recur.live_dispatches (
     id               uuid        NOT NULL,
     action_id        uuid,
@@ -12,7 +13,7 @@ CREATE TABLE recur.live_dispatches (
     trigger          text        NOT NULL,
     namespace        text        NOT NULL DEFAULT 'default',
     tenant           text        NOT NULL DEFAULT 'default',
-    owner            name        NOT NULL DEFAULT current_user,
+    owner            text        NOT NULL DEFAULT current_user,
     subject          text,
     provider         text        NOT NULL,
     action_type      text        NOT NULL,

@@ -9,8 +9,8 @@ CREATE TABLE recur.events (
     kind        text        NOT NULL,
     action_id   uuid,
     dispatch_id uuid,
-    owner       name        NOT NULL,
-    actor       name        NOT NULL DEFAULT session_user,
+    owner       text        NOT NULL,
+    actor       text        NOT NULL DEFAULT session_user,
     detail      jsonb       NOT NULL DEFAULT '{}',
     partition   smallint    NOT NULL,
     CONSTRAINT events_kind_known CHECK (kind IN (

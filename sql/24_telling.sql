@@ -1,7 +1,7 @@
 -- Recording what happens and telling people of it.
 
 -- Not granted to anybody: called by functions that run as the extension's owner.
-CREATE FUNCTION recur._record_event(kind text, action_id uuid, owner name, detail jsonb) RETURNS void
+CREATE FUNCTION recur._record_event(kind text, action_id uuid, owner text, detail jsonb) RETURNS void
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -25,7 +25,7 @@ CREATE FUNCTION recur._tell_contact(action_id uuid, problem text) RETURNS boolea
     SET search_path = pg_catalog, pg_temp
 AS $$
     WITH told AS (
-        SELECT d.id, d.owner, coalesce(d.contact, d.owner::text) AS contact
+        SELECT d.id, d.owner, coalesce(d.contact, d.owner) AS contact
           FROM recur.progress AS p
           JOIN recur.definitions AS d ON d.id = p.action_id
          WHERE p.action_id = _tell_contact.action_id AND NOT d.mute

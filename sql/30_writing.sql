@@ -77,7 +77,7 @@ BEGIN
     -- Spelled out: whoever inserts need not be allowed to call anything here.
     IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = NEW.owner AND pg_has_role(r.oid, 'MEMBER')) THEN
         RAISE insufficient_privilege USING
-            MESSAGE = format('invalid owner "%s": %s is not a member of this role', coalesce(NEW.owner::text, 'NULL'), current_user),
+            MESSAGE = format('invalid owner "%s": %s is not a member of this role', coalesce(NEW.owner, 'NULL'), current_user),
             HINT = 'Leave it out to own the action yourself.';
     END IF;
     RETURN NEW;

@@ -54,7 +54,7 @@ CREATE FUNCTION recur.list(
     enabled   boolean DEFAULT NULL,
     labels    jsonb   DEFAULT NULL,
     subject   text    DEFAULT NULL,
-    owner     name    DEFAULT NULL,
+    owner     text    DEFAULT NULL,
     search    text    DEFAULT NULL,
     "limit"   int     DEFAULT 100,
     after     uuid    DEFAULT NULL
@@ -82,7 +82,7 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT a.*
-      FROM recur._matching(list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner::text,
+      FROM recur._matching(list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner,
                            CASE WHEN recur._words(list.search) IS NOT NULL THEN list.search END, list."limit", page.namespace, page.tenant, page.name, page.id)
            WITH ORDINALITY AS m (id, place)
       JOIN recur.recurring_actions AS a ON a.id = m.id

@@ -298,7 +298,7 @@ COMMENT ON FUNCTION recur.receive IS
     'Stores what an HTTP front end has received as a dispatch: the body byte for byte in raw_payload, the headers in payload, the content type in metadata';
 
 CREATE FUNCTION recur._enqueue(
-    trigger text, owner name, provider text, action_type text, payload jsonb, raw_payload bytea, run_at timestamptz,
+    trigger text, owner text, provider text, action_type text, payload jsonb, raw_payload bytea, run_at timestamptz,
     namespace text, tenant text, subject text, dedup_key text, dedup_window interval, metadata jsonb, priority int,
     lock_group text, notify_channel text, max_attempts int, retry_backoff jsonb, lease interval
 ) RETURNS recur.dispatches

@@ -27,7 +27,7 @@ CREATE TRIGGER keep_context AFTER UPDATE OF context_version ON recur.progress
     FOR EACH ROW WHEN (NEW.context_version <> OLD.context_version) EXECUTE FUNCTION recur._context_changed();
 
 CREATE FUNCTION recur.context_history(id uuid, "limit" int DEFAULT 10)
-    RETURNS TABLE (version int, context jsonb, dispatch_id uuid, actor name, at timestamptz)
+    RETURNS TABLE (version int, context jsonb, dispatch_id uuid, actor text, at timestamptz)
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$

@@ -22,16 +22,16 @@ COMMENT ON FUNCTION recur._visible_owners IS 'Internal: the owners that the curr
 -- The sub-selects are evaluated once a query, not once a row.
 ALTER TABLE recur.definitions ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.definitions
-    USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
+    USING (owner = ANY ((SELECT recur._visible_owners())::text[]) OR (SELECT recur._is_admin()));
 ALTER TABLE recur.live_dispatches ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.live_dispatches
-    USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
+    USING (owner = ANY ((SELECT recur._visible_owners())::text[]) OR (SELECT recur._is_admin()));
 ALTER TABLE recur.finished_dispatches ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.finished_dispatches
-    USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
+    USING (owner = ANY ((SELECT recur._visible_owners())::text[]) OR (SELECT recur._is_admin()));
 ALTER TABLE recur.events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.events
-    USING (owner = ANY ((SELECT recur._visible_owners())::name[]) OR (SELECT recur._is_admin()));
+    USING (owner = ANY ((SELECT recur._visible_owners())::text[]) OR (SELECT recur._is_admin()));
 -- These belong to whoever sees their definition.
 ALTER TABLE recur.timers ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.timers

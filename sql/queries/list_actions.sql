@@ -10,9 +10,9 @@ SELECT d.id
    AND ($3 IS NULL OR t.enabled = $3)
    AND ($4 IS NULL OR d.labels @> $4)
    AND ($5 IS NULL OR d.subject = $5)
-   AND ($6 IS NULL OR d.owner = $6::name)
+   AND ($6 IS NULL OR d.owner = $6)
    AND ($7 IS NULL OR to_tsvector('simple', d.name || ' ' || coalesce(d.description, '')) @@ recur._words($7))
    AND ($12 IS NULL OR (d.namespace, d.tenant, d.name, d.id) > ($9, $10, $11, $12))
-   AND ($13 IS NULL OR d.owner = ANY ($13::name[]))
+   AND ($13 IS NULL OR d.owner = ANY ($13))
  ORDER BY d.namespace, d.tenant, d.name, d.id
  LIMIT $8
