@@ -1,5 +1,6 @@
 //! Everything is due at once: how many dispatches a second, beside what plain SQL can do.
 
+use super::lateness::next_notification;
 use crate::Size;
 use crate::actions::{self, LATEST};
 use crate::limit;
@@ -8,7 +9,7 @@ use crate::plot::Plot;
 use crate::report::{Report, progress};
 use crate::server::{self, Server, each};
 use pg_recur_tests::Session;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What one side needed for one drain.
 #[derive(Clone, Copy, Default)]
@@ -29,22 +30,17 @@ pub fn drain_by_workers(server: &Server, session: &mut Session, count: i64) -> D
     session.batch("BEGIN");
     session.batch(&actions::make_due("recur.timers"));
     server.bench().batch("CHECKPOINT");
-    let (before, wal, cpu_before) = (
-        server::dispatched(session),
-        server::wal_position(session),
-        cpu(),
-    );
-    // To look takes time from those that are looked at: so a fiftieth of what it may take.
-    let pause = Duration::from_micros(count as u64)
-        .clamp(Duration::from_millis(1), Duration::from_millis(20));
+    let mut listener = server.bench();
+    listener.batch("LISTEN recur");
+    let (wal, cpu_before) = (server::wal_position(session), cpu());
     let started = Instant::now();
     session.batch("COMMIT");
-    while server::dispatched(session) - before < count {
-        assert!(
-            started.elapsed() < Duration::from_secs(900),
-            "the dispatchers are stuck"
-        );
-        std::thread::sleep(pause);
+    // To listen takes nothing from those that work, as looking again and again would.
+    let mut heard = 0;
+    while heard < count {
+        let (_, _, text) = next_notification(&mut listener);
+        let text: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        heard += text["count"].as_i64().unwrap_or(1);
     }
     let seconds = started.elapsed().as_secs_f64();
     let drain = Drain {
