@@ -60,6 +60,26 @@ fn lateness_is_from_due_to_dispatched() {
     assert!(max >= 600_000.0, "{max}");
 }
 
+/// It is late, if at all, when it is announced.
+#[test]
+fn what_is_written_ahead_of_its_time_is_not_late_yet() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("ahead");
+    session.batch(
+        "SELECT recur.create('ahead', '@yearly', 'p', 't', horizon_count => 2);
+         SELECT recur.create('delayed', '@yearly', 'p', 't', jitter => '300 days');
+         UPDATE recur.timers SET next_run_at = now() WHERE action_id = recur.id_of('delayed');
+         SELECT recur.tick()",
+    );
+    let row = &session.rows(
+        "SELECT dispatched, lateness_p50_ms, lateness_p99_ms, lateness_max_ms FROM recur.stats",
+        &[],
+    )[0];
+    assert_eq!(row.get::<_, i64>(0), 3);
+    let lateness: Vec<Option<f64>> = (1..4).map(|column| row.get(column)).collect();
+    assert_eq!(lateness, [None; 3]);
+}
+
 #[test]
 fn workers_show_what_they_do_and_wait_for() {
     let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.dispatchers = 2");
