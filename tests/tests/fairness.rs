@@ -62,6 +62,42 @@ fn a_heavy_tenant_delays_another_by_a_batch_or_two() {
     }
 }
 
+/// Not that anybody should set it so, but whoever's turn it is, nobody suffers for it.
+#[test]
+fn a_timer_that_is_due_without_a_next_run_spoils_no_turn() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.batch_size = 2");
+    // It is found in the tenants' turn, and in that of those without one: a backlog of others is older.
+    for (database, heavy, odd) in [
+        ("tenants", "default", "odd"),
+        ("untenanted", "heavy", "default"),
+    ] {
+        let mut session = cluster.database(database);
+        session.execute(
+            "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => CASE n WHEN 11 THEN $1 ELSE $2 END))
+               FROM generate_series(1, 11) AS n",
+            &[&odd, &heavy],
+        );
+        session.batch(&format!(
+            "BEGIN;
+             UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN '{odd}' THEN interval '1 minute' ELSE interval '1 hour' END;
+             SET LOCAL session_replication_role = replica;
+             UPDATE recur.timers SET next_run_at = NULL WHERE tenant = '{odd}';
+             COMMIT",
+        ));
+        eventually("all are dispatched", || {
+            session.value::<i64>(
+                "SELECT count(*) FROM recur.recurring_actions WHERE run_count = 1 AND next_run_at > now()",
+                &[],
+            ) == 11
+        });
+        let failed: i64 = session.value(
+            "SELECT failed_batches FROM recur.stats WHERE database = current_database()",
+            &[],
+        );
+        assert_eq!(failed, 0, "{database}");
+    }
+}
+
 #[test]
 fn what_becomes_due_during_a_drain_is_not_behind_all_of_it() {
     let cluster = Cluster::with(&format!(
