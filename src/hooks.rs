@@ -7,7 +7,6 @@
 use crate::pg::compat;
 use crate::wake;
 use pgrx::pg_sys;
-use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 
@@ -20,7 +19,24 @@ pub fn install() {
     }
 }
 
-#[pg_guard]
+unsafe extern "C-unwind" {
+    /// The server's own, not pgrx's wrapper around it, which would catch its errors and raise others in their stead.
+    #[link_name = "standard_ProcessUtility"]
+    fn plain_process_utility(
+        statement: *mut pg_sys::PlannedStmt,
+        query: *const c_char,
+        read_only_tree: bool,
+        context: pg_sys::ProcessUtilityContext::Type,
+        params: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+        receiver: *mut pg_sys::DestReceiver,
+        completion: *mut pg_sys::QueryCompletion,
+    );
+}
+
+/// Every utility command of every session passes here, and most have nothing to do with us. Their errors must arrive as they
+/// are, with their position, their context and the names of constraints, which pgrx does not carry over. So they are not
+/// caught: they jump over this function, in which nothing waits to be dropped. What is ours is guarded, on its own.
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C-unwind" fn process_utility(
     statement: *mut pg_sys::PlannedStmt,
@@ -32,37 +48,34 @@ unsafe extern "C-unwind" fn process_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
+    unsafe {
+        let effect = before(statement);
+        let next = NEXT_HOOK.unwrap_or(plain_process_utility);
+        next(
+            statement,
+            query,
+            read_only_tree,
+            context,
+            params,
+            environment,
+            receiver,
+            completion,
+        );
+        after(effect);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effect {
     let effect = unsafe { Effect::of((*statement).utilityStmt) };
     if let Effect::NeedsAlone(database) = effect {
         wake::vacate_until_end(database);
     }
-    unsafe {
-        match NEXT_HOOK {
-            // Another extension's hook is plain C: its errors must not jump over our frames.
-            Some(next) => pg_guard_ffi_boundary(|| {
-                next(
-                    statement,
-                    query,
-                    read_only_tree,
-                    context,
-                    params,
-                    environment,
-                    receiver,
-                    completion,
-                )
-            }),
-            None => pg_sys::standard_ProcessUtility(
-                statement,
-                query,
-                read_only_tree,
-                context,
-                params,
-                environment,
-                receiver,
-                completion,
-            ),
-        }
-    }
+    effect
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn after(effect: Effect) {
     match effect {
         Effect::None | Effect::NeedsAlone(_) => {}
         Effect::Drops => wake::workers_on_commit(),
@@ -72,6 +85,7 @@ unsafe extern "C-unwind" fn process_utility(
 }
 
 #[derive(Clone, Copy)]
+#[repr(C)]
 enum Effect {
     None,
     /// Something is dropped: perhaps the extension.

@@ -183,3 +183,31 @@ fn the_public_has_no_rights() {
     let silent: Vec<String> = silent.iter().map(|row| row.get(0)).collect();
     assert!(silent.is_empty(), "no comment on {silent:?}");
 }
+
+/// Whatever fails on a server with pg_recur, of which most has nothing to do with it, says all that it would say without.
+#[test]
+fn the_errors_of_others_arrive_as_they_are() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    session.batch("CREATE TABLE things (id int PRIMARY KEY)");
+    let mut error = |statement: &str| {
+        let error = session.0.batch_execute(statement).expect_err("an error");
+        error.as_db_error().expect("the server's").clone()
+    };
+    let twice = error("DO $$ BEGIN INSERT INTO things VALUES (1), (1); END $$");
+    assert_eq!(twice.detail(), Some("Key (id)=(1) already exists."));
+    assert_eq!(twice.schema(), Some("public"));
+    assert_eq!(twice.table(), Some("things"));
+    assert_eq!(twice.constraint(), Some("things_pkey"));
+    let whence = twice.where_().unwrap_or_default();
+    assert!(whence.contains("inline_code_block line 1"), "{whence}");
+    let unknown = error("CREATE TABLE others (id nothing)");
+    assert_eq!(
+        unknown.position(),
+        Some(&postgres::error::ErrorPosition::Original(25))
+    );
+    // An error of ours, inside somebody else's: the context goes all the way.
+    let ours = error("DO $$ BEGIN PERFORM recur.create('n', 'never', 'p', 't'); END $$");
+    let whence = ours.where_().unwrap_or_default();
+    assert!(whence.contains("inline_code_block line 1"), "{whence}");
+}
