@@ -14,23 +14,29 @@ CREATE FUNCTION recur._group_is_free(lock_group text, id uuid, claim timestamptz
 COMMENT ON FUNCTION recur._group_is_free IS
     'Internal: may the claim that began then start this dispatch of the group? If so, no other claim may until the transaction ends';
 
--- While a snapshot is held open, the index keeps an entry for each dispatch that was ever pending. A session whose claim has
--- had to walk past many of them begins its next ones where it found something.
-CREATE FUNCTION recur._marked_time(provider text) RETURNS timestamptz
+-- What a session remembers of its last claim: the priority at which it found something, so that the next one needs not look for it.
+-- And, if that one has had to walk far, where it found it: while a snapshot is held open, the index keeps an entry for each dispatch
+-- that was ever pending.
+CREATE FUNCTION recur._known_priority(provider text) RETURNS int
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'known_priority_wrapper';
+COMMENT ON FUNCTION recur._known_priority IS 'Internal: the priority at which this session has last found dispatches of the provider';
+CREATE FUNCTION recur._know_priority(provider text, priority int) RETURNS void
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'know_priority_wrapper';
+COMMENT ON FUNCTION recur._know_priority IS 'Internal: remembers the priority at which dispatches were found, and nothing else; with NULL, nothing at all';
+CREATE FUNCTION recur._marked_time() RETURNS timestamptz
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'marked_time_wrapper';
-COMMENT ON FUNCTION recur._marked_time IS 'Internal: from when on there are pending dispatches, as far as this session knows';
+COMMENT ON FUNCTION recur._marked_time IS 'Internal: from when on there are pending dispatches of the priority that is known, as far as this session knows';
 CREATE FUNCTION recur._marked_creation() RETURNS timestamptz
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'marked_creation_wrapper';
 COMMENT ON FUNCTION recur._marked_creation IS 'Internal: of those that are available from then on, when the first was written';
-CREATE FUNCTION recur._marked_priority() RETURNS int
-    LANGUAGE c VOLATILE
-    SET search_path = pg_catalog, pg_temp
-    AS 'MODULE_PATHNAME', 'marked_priority_wrapper';
-COMMENT ON FUNCTION recur._marked_priority IS 'Internal: the priority of those dispatches';
 CREATE FUNCTION recur._mark_is_worn() RETURNS boolean
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -45,7 +51,7 @@ CREATE FUNCTION recur._mark(provider text, priority int, since timestamptz, crea
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'mark_wrapper';
-COMMENT ON FUNCTION recur._mark IS 'Internal: remembers where the pending dispatches begin; with NULLs, forgets it';
+COMMENT ON FUNCTION recur._mark IS 'Internal: remembers where the pending dispatches of a priority begin';
 
 CREATE FUNCTION recur._move_mark(provider text, priority int, since timestamptz, created timestamptz, claim timestamptz) RETURNS void
     LANGUAGE plpgsql
@@ -56,33 +62,25 @@ CREATE FUNCTION recur._move_mark(provider text, priority int, since timestamptz,
     SET jit = off
 AS $$
 DECLARE
-    level        int;
     next_at      timestamptz;
     next_created timestamptz;
 BEGIN
     IF _move_mark.provider IS NULL THEN
-        SELECT p.priority, p.available_at, p.created_at INTO level, next_at, next_created
+        SELECT p.available_at, p.created_at INTO next_at, next_created
           FROM recur.live_dispatches AS p
-         WHERE p.status = 'pending'
+         WHERE p.status = 'pending' AND p.priority = _move_mark.priority
            AND (p.available_at, p.created_at) >= (_move_mark.since, _move_mark.created) AND p.available_at <= _move_mark.claim
-           AND p.priority = CASE WHEN _move_mark.since > '-infinity' THEN _move_mark.priority
-                                 ELSE (SELECT h.priority FROM recur.live_dispatches AS h
-                                        WHERE h.status = 'pending' ORDER BY h.priority DESC LIMIT 1) END
          ORDER BY p.available_at, p.created_at
          LIMIT 1;
     ELSE
-        SELECT p.priority, p.available_at, p.created_at INTO level, next_at, next_created
+        SELECT p.available_at, p.created_at INTO next_at, next_created
           FROM recur.live_dispatches AS p
-         WHERE p.status <> 'running' AND p.provider = _move_mark.provider
+         WHERE p.status <> 'running' AND p.provider = _move_mark.provider AND p.priority = _move_mark.priority
            AND (p.available_at, p.created_at) >= (_move_mark.since, _move_mark.created) AND p.available_at <= _move_mark.claim
-           AND p.priority = CASE WHEN _move_mark.since > '-infinity' THEN _move_mark.priority
-                                 ELSE (SELECT h.priority FROM recur.live_dispatches AS h
-                                        WHERE h.status <> 'running' AND h.provider = _move_mark.provider
-                                        ORDER BY h.priority DESC LIMIT 1) END
          ORDER BY p.available_at, p.created_at
          LIMIT 1;
     END IF;
-    PERFORM recur._mark(_move_mark.provider, level, next_at, next_created, _move_mark.claim);
+    PERFORM recur._mark(_move_mark.provider, _move_mark.priority, next_at, next_created, _move_mark.claim);
 END
 $$;
 COMMENT ON FUNCTION recur._move_mark IS 'Internal: moves the mark, or sets it, to where the pending dispatches begin now';
@@ -112,16 +110,20 @@ DECLARE
     who      text        := coalesce(claim.consumer, nullif(current_setting('application_name'), ''), session_user::text);
     -- The provider, if it is one.
     single   text        := CASE WHEN cardinality(claim.providers) = 1 THEN claim.providers[1] END;
-    -- Priorities are visited one by one, from the highest on: the next is the highest one below this.
-    below    bigint      := 2147483648;
-    visited  int;
     plain    boolean     := (claim.providers IS NULL OR single IS NOT NULL) AND claim.action_types IS NULL
                             AND claim.namespaces IS NULL AND claim.tenants IS NULL;
-    -- Where this session has last found something, and of which priority, if that is far from where one would begin.
-    since    timestamptz := coalesce(CASE WHEN plain THEN recur._marked_time(single) END, '-infinity');
-    created  timestamptz := coalesce(CASE WHEN since > '-infinity' THEN recur._marked_creation() END, '-infinity');
+    -- Priorities are visited one by one, from the highest on: the next is the highest one below this.
+    below    bigint      := 2147483648;
+    -- But first the one at which this session has last found something, if it is still the highest.
+    guess    int         := CASE WHEN plain THEN recur._known_priority(single) END;
+    guessed  boolean     := guess IS NOT NULL;
+    level    int         := guess;
+    highest  int;
+    -- And there from here on, if that is far from where one would begin.
+    since    timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_time() END, '-infinity');
+    created  timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_creation() END, '-infinity');
     marked   boolean     := since > '-infinity';
-    level    int         := CASE WHEN marked THEN recur._marked_priority() END;
+    first    boolean     := plain;
 BEGIN
     IF claim."limit" IS NULL OR claim."limit" < 1 THEN
         RAISE invalid_parameter_value USING
@@ -132,15 +134,18 @@ BEGIN
             MESSAGE = format('invalid lease "%s": must be longer than nothing', claim.lease),
             HINT = 'Give it as long as the work may take; recur.extend is for work that takes longer.';
     END IF;
-    IF marked
-       AND (EXISTS (SELECT FROM recur.live_dispatches AS h WHERE single IS NULL AND h.status = 'pending' AND h.priority > level)
-            OR EXISTS (SELECT FROM recur.live_dispatches AS h
-                        WHERE h.status <> 'running' AND h.provider = single AND h.priority > level)) THEN
-        marked := false;
-        since := '-infinity';
-        created := '-infinity';
-    END IF;
     LOOP
+        IF level IS NULL THEN
+            IF single IS NULL THEN
+                SELECT h.priority INTO level FROM recur.live_dispatches AS h
+                 WHERE h.status = 'pending' AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
+            ELSE
+                SELECT h.priority INTO level FROM recur.live_dispatches AS h
+                 WHERE h.status <> 'running' AND h.provider = single AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
+            END IF;
+            EXIT WHEN level IS NULL;
+            highest := coalesce(highest, level);
+        END IF;
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
         -- there is. Rows that somebody else has locked are his.
         -- The statement stands here twice, for one provider and for others, because a plan that is kept has one index.
@@ -156,10 +161,9 @@ BEGIN
                     SELECT p.id
                       FROM recur.live_dispatches AS p
                      WHERE p.status = 'pending' AND (p.available_at, p.created_at) >= (since, created) AND p.available_at <= at
-                       AND p.priority = CASE WHEN marked THEN level
-                                             ELSE (SELECT h.priority FROM recur.live_dispatches AS h
-                                                    WHERE h.status = 'pending' AND h.priority < below
-                                                    ORDER BY h.priority DESC LIMIT 1) END
+                       AND p.priority = level
+                       AND (NOT guessed OR NOT EXISTS (SELECT FROM recur.live_dispatches AS h
+                                                        WHERE h.status = 'pending' AND h.priority > level))
                        AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
@@ -184,10 +188,9 @@ BEGIN
                       FROM recur.live_dispatches AS p
                      WHERE p.status <> 'running' AND p.provider = single
                        AND (p.available_at, p.created_at) >= (since, created) AND p.available_at <= at
-                       AND p.priority = CASE WHEN marked THEN level
-                                             ELSE (SELECT h.priority FROM recur.live_dispatches AS h
-                                                    WHERE h.status <> 'running' AND h.provider = single AND h.priority < below
-                                                    ORDER BY h.priority DESC LIMIT 1) END
+                       AND p.priority = level
+                       AND (NOT guessed OR NOT EXISTS (SELECT FROM recur.live_dispatches AS h
+                                                        WHERE h.status <> 'running' AND h.provider = single AND h.priority > level))
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
@@ -202,33 +205,28 @@ BEGIN
         GET DIAGNOSTICS claimed = ROW_COUNT;
         wanted := wanted - claimed;
         -- Far to walk?
-        IF plain AND visited IS NULL
+        IF first
            AND (CASE WHEN marked THEN recur._mark_is_worn()
                      WHEN clock_timestamp() - at > interval '5 ms' + claim."limit" * interval '0.1 ms'
                      THEN recur._is_slow_again(at) END) THEN
             PERFORM recur._move_mark(single, level, since, created, at);
         END IF;
+        first := false;
         EXIT WHEN wanted = 0;
-        -- Too little there: from the beginning.
-        IF marked THEN
-            marked := false;
+        IF guessed THEN
+            -- Too little there, or there is something more urgent: from the beginning.
+            guessed := false;
             since := '-infinity';
             created := '-infinity';
-            PERFORM recur._mark(NULL, NULL, NULL, NULL, NULL);
-            CONTINUE;
-        END IF;
-        -- Which priority was it? Not known after the first time, when most claims are done: it is visited once more.
-        below := coalesce(visited, below);
-        IF single IS NULL THEN
-            SELECT h.priority INTO visited FROM recur.live_dispatches AS h
-             WHERE h.status = 'pending' AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
         ELSE
-            SELECT h.priority INTO visited FROM recur.live_dispatches AS h
-             WHERE h.status <> 'running' AND h.provider = single AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
+            below := level;
         END IF;
-        EXIT WHEN visited IS NULL;
-        below := visited + 1::bigint;
+        level := NULL;
     END LOOP;
+    -- A mark outlives what is more urgent.
+    IF plain AND NOT guessed AND NOT (marked AND coalesce(highest > guess, false)) THEN
+        PERFORM recur._know_priority(single, CASE WHEN wanted = 0 AND level = highest THEN level END);
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION recur.claim IS

@@ -62,8 +62,8 @@ AS $$
          WHERE _functions_of.level IN ('author', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
-            'claim', '_group_is_free', '_marked_time', '_marked_creation', '_marked_priority', '_mark_is_worn',
-            '_is_slow_again', '_mark', '_move_mark',
+            'claim', '_group_is_free', '_known_priority', '_know_priority', '_marked_time', '_marked_creation',
+            '_mark_is_worn', '_is_slow_again', '_mark', '_move_mark',
             'complete', 'complete_many', 'fail', 'fail_many', 'extend', 'release', 'cancel', 'retry',
             '_standing', '_refuse_report', '_check_lengths', '_accept', '_answer', '_finish', '_try_again', '_announce',
             '_tell_contact', '_is_dispatching'])

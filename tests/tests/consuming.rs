@@ -332,6 +332,9 @@ fn every_claim_reads_the_index_in_order() {
                 "10, tenants => '{a}'",
                 "10, '{a}', '{b}', '{c}', '{d}'",
             ] {
+                // Where nothing is pending, nothing is chosen from.
+                queue(&mut session, "owner = 'app'");
+                queue(&mut session, "owner = 'app', provider = 'a'");
                 let plan = plan_of_claim(&cluster, role, arguments);
                 let of_one_provider = arguments.contains("providers => '{test}'")
                     || arguments.contains("'{a}', '{b}'");
