@@ -211,7 +211,13 @@ impl Dispatcher {
                     _ => store::next_instant(low_water)?,
                 };
                 let herd = herd_within
-                    .map(|stretch| store::find_herd(stretch.from, stretch.until, HERD))
+                    .map(|stretch| match next_instant {
+                        Some(next) if next <= stretch.until => {
+                            store::find_herd(stretch.from, stretch.until, HERD)
+                        }
+                        // Nothing at all is due so soon.
+                        _ => Ok(None),
+                    })
                     .transpose()?;
                 Ok(Outlook { next_instant, herd })
             };

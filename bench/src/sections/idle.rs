@@ -21,6 +21,8 @@ fn sleeps(pid: i32) -> f64 {
 pub struct Idle {
     pub wakes_per_second: f64,
     pub micros_per_wake: f64,
+    /// Of a plain session that is asked for `SELECT 1` as rarely.
+    pub floor: f64,
     /// In quick succession, with warm caches.
     pub micros_per_quick_wake: f64,
     pub cpu_per_hour: f64,
@@ -33,8 +35,19 @@ pub fn measure(server: &Server, session: &mut Session, seconds: u64) -> Idle {
     let (cpu_before, slept_before) = (cpu_seconds(pid), sleeps(pid));
     let mut each = Samples::default();
     let mut last = (cpu_before, slept_before);
-    for _ in 0..seconds {
+    let mut plain = server.bench();
+    let nothing = plain.0.prepare("SELECT 1").expect("a plan");
+    let plain_pid: i32 = plain.value("SELECT pg_backend_pid()", &[]);
+    let mut floor = Samples::default();
+    for second in 0..seconds {
         std::thread::sleep(Duration::from_secs(1));
+        if second % 5 == 4 {
+            let before = cpu_seconds(plain_pid);
+            plain.0.query(&nothing, &[]).expect("a row");
+            // Until it sleeps again.
+            std::thread::sleep(Duration::from_millis(10));
+            floor.push((cpu_seconds(plain_pid) - before) * 1e6);
+        }
         let now = (cpu_seconds(pid), sleeps(pid));
         if now.1 > last.1 {
             each.push((now.0 - last.0) * 1e6 / (now.1 - last.1));
@@ -66,6 +79,7 @@ pub fn measure(server: &Server, session: &mut Session, seconds: u64) -> Idle {
     Idle {
         wakes_per_second: slept / seconds as f64,
         micros_per_wake: each.median(),
+        floor: floor.median(),
         micros_per_quick_wake: quick_cpu * 1e6 / quick_slept,
         cpu_per_hour: cpu / seconds as f64 * 3600.0,
         tick_micros: best,
@@ -76,7 +90,8 @@ pub fn measure(server: &Server, session: &mut Session, seconds: u64) -> Idle {
 pub fn run(size: Size, report: &mut Report) {
     report.text(
         "A dispatcher with so many actions and nothing due: how often it wakes, what a wake-up takes of its CPU, and that per hour. After
-five seconds of sleep nothing of it is in the CPU's caches any more; so there is also what each of 1,000 in quick succession takes.
+five seconds of sleep nothing of it is in the CPU's caches any more; so beside it there is what a plain session takes that is asked
+for a prepared `SELECT 1` every five seconds, and what each of 1,000 wake-ups in quick succession takes.
 The time and the buffers of one `recur.tick()`. `recur.check_interval`, the safety net, is 5 s, its default. Targets: no wake-ups
 but the safety net's, under 100 µs each, and the same for any number of actions.",
     );
@@ -86,7 +101,7 @@ but the safety net's, under 100 µs each, and the same for any number of actions
         &[1_000, 10_000, 100_000]
     };
     let sizes = size.actions.unwrap_or(sizes);
-    let seconds = if size.full { 120 } else { 30 };
+    let seconds = if size.full { 120 } else { 15 };
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();
@@ -106,6 +121,7 @@ but the safety net's, under 100 µs each, and the same for any number of actions
             grouped(*count as f64),
             short(idle.wakes_per_second),
             short(idle.micros_per_wake),
+            short(idle.floor),
             short(idle.micros_per_quick_wake),
             short(idle.cpu_per_hour),
             short(idle.tick_micros),
@@ -117,6 +133,7 @@ but the safety net's, under 100 µs each, and the same for any number of actions
             "actions",
             "wake-ups/s",
             "CPU µs each",
+            "`SELECT 1`",
             "in succession",
             "CPU s per hour",
             "tick µs",
