@@ -9,7 +9,7 @@ use uuid::Uuid;
 queries! {
     NEXT_AVAILABLE = "next_available.sql" (TIMESTAMPTZOID);
     NEWLY_AVAILABLE = "newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
-    COUNT_NEWLY_AVAILABLE = "count_newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID);
+    COUNT_NEWLY_AVAILABLE = "count_newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
 }
 
 type Instant = DateTime<Utc>;
@@ -74,10 +74,16 @@ pub struct AnnouncedGroup {
     pub since: Option<Instant>,
 }
 
-pub fn count_newly_available(after: Instant, until: Instant) -> SpiResult<Vec<AnnouncedGroup>> {
+/// The first `limit` of them, or all.
+pub fn count_newly_available(
+    after: Instant,
+    until: Instant,
+    limit: Option<i64>,
+) -> SpiResult<Vec<AnnouncedGroup>> {
     let arguments = [
         time::timestamptz(after).into(),
         time::timestamptz(until).into(),
+        limit.into(),
     ];
     COUNT_NEWLY_AVAILABLE.with(|query| {
         query.rows(&arguments, |row| {

@@ -2,8 +2,8 @@
 //! nothing, so it waits for no disk: what is staged is heard of at its instant.
 
 use super::worker::{Departs, Post};
-use crate::dispatch::announce::{self, Lateness};
-use crate::dispatch::later;
+use crate::dispatch::announce::{self, Told};
+use crate::dispatch::later::{self, AnnouncedGroup};
 use crate::pg::{subtransaction, transaction};
 use crate::stats;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -50,28 +50,35 @@ impl Announcer {
         self.next
     }
 
-    /// Tells of what has become available up to now, in a transaction of its own. If that fails, it is tried again a little later:
-    /// it keeps nothing from being dispatched.
+    /// Tells of what has become available up to now, in a transaction of its own, or, of a herd, in two. If that fails, it is tried
+    /// again a little later: it keeps nothing from being dispatched.
     pub fn announce(&mut self, post: &mut Post, now: DateTime<Utc>) -> Result<(), Departs> {
         let after = self.announced_until;
-        let turn = post.transaction(c"pg_recur dispatcher", move || {
-            announce_and_look(after, now).unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
-        });
-        let (lateness, next) = match turn {
-            Ok(done) => done?,
-            Err(failure) => {
-                warn_of(&failure);
-                self.next = now + TRY_AGAIN_AFTER;
+        let mut in_part = None;
+        loop {
+            let turn = post.transaction(c"pg_recur dispatcher", move || {
+                announce_and_look(after, now, in_part)
+                    .unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
+            });
+            let (told, next) = match turn {
+                Ok(done) => done?,
+                Err(failure) => {
+                    warn_of(&failure);
+                    self.next = now + TRY_AGAIN_AFTER;
+                    return Ok(());
+                }
+            };
+            // One that has just begun tells of everything that lies there, announced before or not.
+            if after > DateTime::UNIX_EPOCH {
+                stats::count_lateness(&told.lateness);
+            }
+            in_part = told.in_part;
+            if in_part.is_none() {
+                self.announced_until = now;
+                self.next = next.unwrap_or(DateTime::<Utc>::MAX_UTC);
                 return Ok(());
             }
-        };
-        self.announced_until = now;
-        self.next = next.unwrap_or(DateTime::<Utc>::MAX_UTC);
-        // One that has just begun tells of everything that lies there, announced before or not.
-        if after > DateTime::UNIX_EPOCH {
-            stats::count_lateness(&lateness);
         }
-        Ok(())
     }
 }
 
@@ -83,17 +90,22 @@ fn warn_of(failure: &transaction::Failure) {
     );
 }
 
-/// Tells of what has become available, if anything has; returns how late that was, and when the next dispatch does.
+/// Tells of what has become available, if anything has, or of the rest of it; returns what, and when the next dispatch does.
 fn announce_and_look(
     after: DateTime<Utc>,
     until: DateTime<Utc>,
-) -> SpiResult<(Vec<Lateness>, Option<DateTime<Utc>>)> {
+    in_part: Option<Vec<AnnouncedGroup>>,
+) -> SpiResult<(Told, Option<DateTime<Utc>>)> {
+    let attempt = subtransaction::attempt(|| match in_part {
+        None => announce::newly_available(after, until),
+        Some(told) => announce::rest_of_newly_available(after, until, &told),
+    });
     // A channel that can't be told keeps nothing from being dispatched.
-    let told = match subtransaction::attempt(|| announce::newly_available(after, until)) {
+    let told = match attempt {
         Ok(outcome) => outcome?,
         Err(failure) => {
             warn_of(&failure);
-            Vec::new()
+            Told::default()
         }
     };
     Ok((told, later::next_available(until)?))

@@ -2,7 +2,7 @@
 
 use pg_recur_tests::{Cluster, Session, eventually, eventually_some};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 fn ids(messages: &[Value]) -> HashSet<String> {
@@ -87,6 +87,33 @@ fn many_are_told_as_a_count_for_each_provider_and_channel() {
         .map(Value::to_string)
         .collect();
     assert_eq!(heard, [r#"{"count":10,"provider":"q"}"#]);
+}
+
+/// To count a herd takes a while: those who listen need not wait for it.
+#[test]
+fn of_a_herd_the_first_are_told_before_all_are_counted() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let mut session = cluster.database("app");
+    session.batch(
+        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, created_at, available_at)
+         SELECT gen_random_uuid(), now(), 'enqueue', CASE WHEN n % 5 = 0 THEN 'p' ELSE 'q' END, 't', now() - interval '1 hour', now()
+           FROM generate_series(1, 2500) AS n",
+    );
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur");
+    cluster.configure("recur.enabled = on");
+    cluster.reload();
+    let mut heard = HashMap::<String, Vec<i64>>::new();
+    for _ in 0..4 {
+        let message = listener.notification();
+        let provider = message["provider"].as_str().expect("a provider");
+        let count = message["count"].as_i64().expect("a count");
+        heard.entry(provider.to_owned()).or_default().push(count);
+    }
+    let (p, q) = (&heard["p"], &heard["q"]);
+    assert_eq!((p.len(), q.len()), (2, 2), "{heard:?}");
+    assert_eq!((p[0] + q[0], p[1] + q[1]), (2_000, 500), "{heard:?}");
+    assert_eq!((p[0] + p[1], q[0] + q[1]), (500, 2_000), "{heard:?}");
 }
 
 #[test]
