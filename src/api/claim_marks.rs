@@ -109,17 +109,18 @@ fn is_slow_again(claim: TimestampWithTimeZone) -> bool {
 }
 
 /// `recur._mark(provider, priority, since, created, claim)`: sets the mark for claims like the one that began then, or moves it;
-/// without a place, removes it.
+/// without a place, removes it, and without a priority, all that is known.
 #[pg_extern(sql = false)]
 fn mark(
     provider: Option<&str>,
-    priority: i32,
+    priority: Option<i32>,
     since: Option<TimestampWithTimeZone>,
     created: Option<TimestampWithTimeZone>,
-    claim: TimestampWithTimeZone,
+    claim: Option<TimestampWithTimeZone>,
 ) {
     let now = unsafe { pg_sys::GetCurrentTimestamp() };
-    let took = now.saturating_sub(pg_sys::TimestampTz::from(claim));
+    let began = claim.map_or(now, pg_sys::TimestampTz::from);
+    let took = now.saturating_sub(began);
     let trusted_for = took.saturating_mul(TRUSTED_FOR).min(TRUSTED_FOR_AT_MOST);
     KNOWN.with_borrow_mut(|known| {
         let before = known
@@ -134,7 +135,7 @@ fn mark(
             until,
             uses: 0,
         });
-        *known = Some(Known {
+        *known = priority.map(|priority| Known {
             provider: provider.map(str::to_owned),
             priority,
             mark,
