@@ -1,5 +1,6 @@
 //! A private PostgreSQL cluster.
 
+use crate::clock;
 use crate::session::Session;
 use crate::wait::eventually_some;
 use nix::sys::signal::{Signal, kill};
@@ -67,10 +68,15 @@ impl Cluster {
 
     /// A server with these lines in its configuration and nothing preloaded but what they say.
     pub fn with(settings: &str) -> Cluster {
-        let mut cluster = Cluster::prepare();
+        let mut cluster = Cluster::unstarted(settings);
+        cluster.launch();
+        cluster
+    }
+
+    pub(crate) fn unstarted(settings: &str) -> Cluster {
+        let cluster = Cluster::prepare();
         copy_tree(template(), &cluster.data());
         cluster.configure(&format!("{SETTINGS}{settings}"));
-        cluster.launch();
         cluster
     }
 
@@ -145,6 +151,7 @@ impl Cluster {
         command
             .arg("-D")
             .arg(self.data())
+            .envs(clock::environment(self.folder.path()))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a log"))
             .stderr(log);
