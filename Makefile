@@ -37,7 +37,7 @@ test-crash: build ## the long form: fifty rounds of crashes, a backlog of a mill
 test-engine: ## the inner loop: the recurrence engine alone, no server
 	@cargo test -p recurrence
 
-bench: build ## measure everything on private clusters, in about twenty minutes: bench/RESULTS.md (SECTION=lateness: one)
+bench: build ## measure everything on private clusters, in about a quarter of an hour: bench/RESULTS.md (SECTION=lateness: one)
 	@scripts/bench.sh $(SECTION)
 
 bench-full: build ## the same with the large sizes, in an hour or so
