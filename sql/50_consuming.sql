@@ -26,18 +26,18 @@ CREATE FUNCTION recur._know_priority(provider text, priority int) RETURNS void
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'know_priority_wrapper';
-COMMENT ON FUNCTION recur._know_priority IS 'Internal: remembers the priority at which dispatches were found, and nothing else; with NULL, nothing at all';
-CREATE FUNCTION recur._marked_time() RETURNS timestamptz
+COMMENT ON FUNCTION recur._know_priority IS 'Internal: remembers the priority at which dispatches of the provider were found; with NULL, forgets all that is known of it';
+CREATE FUNCTION recur._marked_time(provider text) RETURNS timestamptz
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'marked_time_wrapper';
 COMMENT ON FUNCTION recur._marked_time IS 'Internal: from when on there are pending dispatches of the priority that is known, as far as this session knows';
-CREATE FUNCTION recur._marked_creation() RETURNS timestamptz
+CREATE FUNCTION recur._marked_creation(provider text) RETURNS timestamptz
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'marked_creation_wrapper';
 COMMENT ON FUNCTION recur._marked_creation IS 'Internal: of those that are available from then on, when the first was written';
-CREATE FUNCTION recur._mark_is_worn() RETURNS boolean
+CREATE FUNCTION recur._mark_is_worn(provider text) RETURNS boolean
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'mark_is_worn_wrapper';
@@ -120,8 +120,8 @@ DECLARE
     level    int         := guess;
     highest  int;
     -- And there from here on, if that is far from where one would begin.
-    since    timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_time() END, '-infinity');
-    created  timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_creation() END, '-infinity');
+    since    timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_time(single) END, '-infinity');
+    created  timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_creation(single) END, '-infinity');
     marked   boolean     := since > '-infinity';
     first    boolean     := plain;
 BEGIN
@@ -144,7 +144,15 @@ BEGIN
                  WHERE h.status <> 'running' AND h.provider = single AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
             END IF;
             EXIT WHEN level IS NULL;
-            highest := coalesce(highest, level);
+            IF highest IS NULL THEN
+                highest := level;
+                -- A mark outlives what is more urgent, but not that too little was found behind it.
+                IF marked AND highest <= guess THEN
+                    PERFORM recur._know_priority(single, NULL);
+                    marked := false;
+                    first := true;
+                END IF;
+            END IF;
         END IF;
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
         -- there is. Rows that somebody else has locked are his.
@@ -206,7 +214,7 @@ BEGIN
         wanted := wanted - claimed;
         -- Far to walk?
         IF first
-           AND (CASE WHEN marked THEN recur._mark_is_worn()
+           AND (CASE WHEN marked THEN recur._mark_is_worn(single)
                      WHEN clock_timestamp() - at > interval '5 ms' + claim."limit" * interval '0.1 ms'
                      THEN recur._is_slow_again(at) END) THEN
             PERFORM recur._move_mark(single, level, since, created, at);
@@ -223,8 +231,7 @@ BEGIN
         END IF;
         level := NULL;
     END LOOP;
-    -- A mark outlives what is more urgent.
-    IF plain AND NOT guessed AND NOT (marked AND coalesce(highest > guess, false)) THEN
+    IF plain AND NOT guessed AND NOT (marked AND highest IS NOT NULL) THEN
         PERFORM recur._know_priority(single, CASE WHEN wanted = 0 AND level = highest THEN level END);
     END IF;
 END

@@ -4,11 +4,10 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
-/// Where the last claim found something.
+/// Where the last claim of a provider, or of all, found something.
 struct Known {
-    /// Of one provider, or of all.
-    provider: Option<String>,
     priority: i32,
     mark: Option<Mark>,
 }
@@ -33,21 +32,40 @@ const WORN: u32 = 16;
 const TRUSTED_FOR: i64 = 20;
 const TRUSTED_FOR_AT_MOST: i64 = 60_000_000;
 
+/// A session that claims for more providers than this, one by one, begins anew with each.
+const PROVIDERS: usize = 64;
+
 thread_local! {
-    static KNOWN: RefCell<Option<Known>> = const { RefCell::new(None) };
+    static KNOWN: RefCell<BTreeMap<Option<String>, Known>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+fn of_known<T>(provider: Option<&str>, what: impl FnOnce(&mut Known) -> Option<T>) -> Option<T> {
+    KNOWN.with_borrow_mut(|known| what(known.get_mut(&provider.map(str::to_owned))?))
+}
+
+fn keep(provider: Option<&str>, known: Option<Known>) {
+    KNOWN.with_borrow_mut(|all| {
+        if all.len() >= PROVIDERS {
+            all.clear();
+        }
+        let provider = provider.map(str::to_owned);
+        match known {
+            Some(known) => all.insert(provider, known),
+            None => all.remove(&provider),
+        };
+    });
 }
 
 /// `recur._known_priority(provider)`: at which dispatches of the provider, or any, were found last; NULL where nothing is known. Its
 /// mark is then used once more.
 #[pg_extern(sql = false)]
 fn known_priority(provider: Option<&str>) -> Option<i32> {
-    KNOWN.with_borrow_mut(|known| {
-        let known = known.as_mut()?;
-        if known.provider.as_deref() != provider {
-            return None;
-        }
+    of_known(provider, |known| {
         let now = unsafe { pg_sys::GetCurrentTimestamp() };
-        known.mark.take_if(|mark| mark.until <= now);
+        // A clock that was set back must not make it last longer.
+        let is_over =
+            |mark: &mut Mark| !(1..=TRUSTED_FOR_AT_MOST).contains(&mark.until.saturating_sub(now));
+        known.mark.take_if(is_over);
         if let Some(mark) = &mut known.mark {
             mark.uses += 1;
         }
@@ -55,44 +73,37 @@ fn known_priority(provider: Option<&str>) -> Option<i32> {
     })
 }
 
-/// `recur._know_priority(provider, priority)`: there something was found; a mark at another place is of no use any more. With
-/// NULL, all is forgotten.
+/// `recur._know_priority(provider, priority)`: there something was found; a mark at another priority is of no use any more. With
+/// NULL, all is forgotten that was known of the provider.
 #[pg_extern(sql = false)]
 fn know_priority(provider: Option<&str>, priority: Option<i32>) {
-    KNOWN.with_borrow_mut(|known| {
-        let is_there = |known: &Known| {
-            Some(known.priority) == priority && known.provider.as_deref() == provider
-        };
-        if !known.as_ref().is_some_and(is_there) {
-            *known = priority.map(|priority| Known {
-                provider: provider.map(str::to_owned),
-                priority,
-                mark: None,
-            });
-        }
-    });
+    if priority.is_some() && of_known(provider, |known| Some(known.priority)) == priority {
+        return;
+    }
+    let mark = None;
+    keep(provider, priority.map(|priority| Known { priority, mark }));
 }
 
-fn of_mark<T>(what: impl FnOnce(&Mark) -> T) -> Option<T> {
-    KNOWN.with_borrow(|known| known.as_ref()?.mark.as_ref().map(what))
+fn of_mark<T>(provider: Option<&str>, what: impl FnOnce(&Mark) -> T) -> Option<T> {
+    of_known(provider, |known| known.mark.as_ref().map(what))
 }
 
-/// `recur._marked_time()`: from when on there are pending dispatches of that priority; NULL where they may begin anywhere.
+/// `recur._marked_time(provider)`: from when on there are pending dispatches of that priority; NULL where they may begin anywhere.
 #[pg_extern(sql = false)]
-fn marked_time() -> Option<TimestampWithTimeZone> {
-    of_mark(|mark| mark.since)
+fn marked_time(provider: Option<&str>) -> Option<TimestampWithTimeZone> {
+    of_mark(provider, |mark| mark.since)
 }
 
-/// `recur._marked_creation()`: when the first of them was written.
+/// `recur._marked_creation(provider)`: when the first of them was written.
 #[pg_extern(sql = false)]
-fn marked_creation() -> Option<TimestampWithTimeZone> {
-    of_mark(|mark| mark.created)
+fn marked_creation(provider: Option<&str>) -> Option<TimestampWithTimeZone> {
+    of_mark(provider, |mark| mark.created)
 }
 
-/// `recur._mark_is_worn()`.
+/// `recur._mark_is_worn(provider)`.
 #[pg_extern(sql = false)]
-fn mark_is_worn() -> bool {
-    of_mark(|mark| mark.uses >= WORN).unwrap_or(false)
+fn mark_is_worn(provider: Option<&str>) -> bool {
+    of_mark(provider, |mark| mark.uses >= WORN).unwrap_or(false)
 }
 
 /// `recur._is_slow_again(claim)`: told of a claim that took long, it says whether another one did shortly before. One alone may
@@ -122,23 +133,14 @@ fn mark(
     let began = claim.map_or(now, pg_sys::TimestampTz::from);
     let took = now.saturating_sub(began);
     let trusted_for = took.saturating_mul(TRUSTED_FOR).min(TRUSTED_FOR_AT_MOST);
-    KNOWN.with_borrow_mut(|known| {
-        let before = known
-            .take()
-            .filter(|known| known.provider.as_deref() == provider)
-            .and_then(|known| known.mark);
-        // Moving it does not put off the walk.
-        let until = before.map_or(now.saturating_add(trusted_for), |mark| mark.until);
-        let mark = since.zip(created).map(|(since, created)| Mark {
-            since,
-            created,
-            until,
-            uses: 0,
-        });
-        *known = priority.map(|priority| Known {
-            provider: provider.map(str::to_owned),
-            priority,
-            mark,
-        });
+    let before = of_known(provider, |known| known.mark.as_ref().map(|mark| mark.until));
+    // Moving it does not put off the walk.
+    let until = before.unwrap_or(now.saturating_add(trusted_for));
+    let mark = since.zip(created).map(|(since, created)| Mark {
+        since,
+        created,
+        until,
+        uses: 0,
     });
+    keep(provider, priority.map(|priority| Known { priority, mark }));
 }

@@ -126,7 +126,7 @@ pub fn rest_of_newly_available(
             group.scheduled -= told.scheduled;
         }
     }
-    // Meanwhile some have been claimed.
+    // Some have been claimed meanwhile, perhaps of those that were told: the counts are hints.
     counted.retain(|group| group.dispatches > 0);
     Ok(Told {
         lateness: tell(&counted)?,
@@ -140,9 +140,9 @@ fn tell(counted: &[AnnouncedGroup]) -> SpiResult<Vec<Lateness>> {
         let channel = group.channel.as_deref();
         (channel, group.provider.as_str(), group.dispatches)
     })))?;
-    let lateness = counted
-        .iter()
-        .filter_map(|group| Some(late(clock, group.since?, group.scheduled.max(0) as u64)));
+    let scheduled = counted.iter().filter(|group| group.scheduled > 0);
+    let lateness = scheduled
+        .filter_map(|group| Some(late(clock, group.since?, group.scheduled.unsigned_abs())));
     Ok(lateness.collect())
 }
 

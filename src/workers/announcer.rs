@@ -51,7 +51,7 @@ impl Announcer {
     }
 
     /// Tells of what has become available up to now, in a transaction of its own, or, of a herd, in two. If that fails, it is tried
-    /// again a little later: it keeps nothing from being dispatched.
+    /// again a little later, from the start: it keeps nothing from being dispatched.
     pub fn announce(&mut self, post: &mut Post, now: DateTime<Utc>) -> Result<(), Departs> {
         let after = self.announced_until;
         let mut in_part = None;

@@ -270,8 +270,7 @@ impl Dispatcher {
             self.look_at = DateTime::UNIX_EPOCH;
             self.drained_until = None;
             self.untenanted_until = None;
-            // It may belong to a herd that comes before the one that is known.
-            self.herd = None;
+            // It may belong to a herd that comes before the one that is known, which goes on being staged meanwhile.
             self.herd_looked_for = DateTime::UNIX_EPOCH;
             self.herd_staged = DateTime::UNIX_EPOCH;
             self.staged_until = DateTime::UNIX_EPOCH;
@@ -303,7 +302,9 @@ impl Dispatcher {
     /// Where herds are to be looked for in this turn: so far ahead that none comes too near before the next time.
     fn stretch_to_look_for_herds(&self, now: DateTime<Utc>) -> Option<Window> {
         let lookahead = guc::lookahead()?;
-        let is_time = self.herd.is_none() && now - self.herd_looked_for >= LOOK_FOR_HERDS_EVERY;
+        let is_asked_for = self.herd_looked_for == DateTime::UNIX_EPOCH;
+        let is_time = is_asked_for
+            || self.herd.is_none() && now - self.herd_looked_for >= LOOK_FOR_HERDS_EVERY;
         is_time.then(|| Window {
             from: now.max(self.herd_staged),
             until: after(now, lookahead + guc::check_interval()),
@@ -367,22 +368,27 @@ impl Dispatcher {
             .next_instant
             .unwrap_or(scope.now)
             .max(self.low_water);
+        let known = self.herd;
+        if let Some(found) = outlook.herd {
+            self.herd_looked_for = scope.now;
+            // The nearest first. What is left of the one that is being staged may be too few to be found again.
+            self.herd = match (known, found) {
+                (Some(known), Some(found)) => Some(known.min(found)),
+                _ => found.or(known),
+            };
+        }
         match staged {
             Some((_, batch)) if batch.full && batch.dispatched > 0 => return at_once,
             // All of them, but for those that have to be decided at the instant.
-            Some((window, _)) if self.herd == Some(window.until) => {
+            Some((window, _)) if known == Some(window.until) => {
                 self.herd_staged = window.until;
-                self.herd = None;
+                self.herd = self.herd.filter(|herd| *herd != window.until);
                 // Another one may follow it.
                 self.herd_looked_for = DateTime::UNIX_EPOCH;
                 return at_once;
             }
             Some((window, _)) => self.staged_until = window.until,
             None => {}
-        }
-        if let Some(herd) = outlook.herd {
-            self.herd = herd;
-            self.herd_looked_for = scope.now;
         }
         self.next_look(scope.now, outlook.next_instant)
     }

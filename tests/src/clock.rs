@@ -57,6 +57,10 @@ impl Cluster {
         let mut cluster = Cluster::unstarted(settings);
         let clock = install(&cluster.sockets());
         cluster.launch();
+        let maps: String = cluster
+            .session("postgres")
+            .value("SELECT pg_read_file('/proc/self/maps')", &[]);
+        assert!(maps.contains(LIBRARY), "the server goes by its own clock");
         (cluster, clock)
     }
 }

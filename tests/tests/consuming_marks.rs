@@ -50,6 +50,20 @@ fn a_mark_hides_nothing_for_long() {
     assert_eq!(claimed(&mut session, "1"), [straggler]);
 }
 
+/// Also where the rest is found before it.
+#[test]
+fn a_mark_ends_where_too_little_is_behind_it() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("mark_ends");
+    let straggler = queue(&mut session, "available_at = now() - interval '1 hour'");
+    let other = queue(&mut session, "");
+    mark(&mut session, "NULL", "10 minutes");
+    assert_eq!(claimed(&mut session, "2"), [other, straggler]);
+    let straggler = queue(&mut session, "available_at = now() - interval '1 hour'");
+    queue(&mut session, "");
+    assert_eq!(claimed(&mut session, "1"), [straggler]);
+}
+
 #[test]
 fn a_mark_of_one_provider() {
     let cluster = Cluster::quiet();
@@ -65,7 +79,7 @@ fn a_mark_of_one_provider() {
     );
     mark(&mut session, "'mail'", "10 minutes");
     assert_eq!(claimed(&mut session, "1, providers => '{sms}'"), [sms]);
-    mark(&mut session, "'mail'", "10 minutes");
+    // That was another one's.
     assert_eq!(claimed(&mut session, "1, providers => '{mail}'"), [mail]);
     // One of another provider would be more urgent, but is not asked for.
     let urgent = queue(&mut session, "provider = 'sms', priority = 1");

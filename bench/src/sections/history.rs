@@ -83,10 +83,14 @@ connections, batches of 10), and the median lateness of one action a second. Tar
         }
     }
     let mut late = [Samples::default(), Samples::default()];
-    for side in 0..2 {
-        lateness::every_second(&mut sessions[side], 1);
-        let seconds = if size.full { 60 } else { 12 };
-        late[side] = lateness::measure(&servers[side], seconds, 1).ours;
+    let (turns, seconds) = if size.full { (4, 20) } else { (2, 8) };
+    for _ in 0..turns {
+        for side in 0..2 {
+            lateness::every_second(&mut sessions[side], 1);
+            let measured = lateness::measure(&servers[side], seconds, 1).ours;
+            lateness::no_more_every_second(&mut sessions[side]);
+            late[side].0.extend(measured.0);
+        }
     }
     let [without, with] = &dispatch;
     let [claims_without, claims_with] = &claims;

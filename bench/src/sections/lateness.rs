@@ -139,6 +139,12 @@ pub fn every_second(session: &mut Session, count: i64) {
     );
 }
 
+/// So that they disturb nobody who measures on the same machine.
+pub fn no_more_every_second(session: &mut Session) {
+    session
+        .batch("SELECT recur.delete(id) FROM recur.recurring_actions WHERE name LIKE 'second %'");
+}
+
 struct Pgbench(Child);
 
 impl Pgbench {

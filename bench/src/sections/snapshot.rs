@@ -88,6 +88,7 @@ claims at least half as fast as without.",
         lateness::every_second(&mut sessions[side], 1);
         late[side] = lateness::measure(&servers[side], if size.full { 60 } else { 15 }, 1).ours;
         let waking = idle::measure(&servers[side], &mut sessions[side], 5);
+        lateness::no_more_every_second(&mut sessions[side]);
         ticks[side] = waking.micros_per_wake;
         progress(&format!(
             "lateness p50 {:.2} ms, CPU of a wake-up {:.0} µs",
