@@ -1,13 +1,13 @@
 //! Dispatches that become available later than they are written: what is asked of them in SQL.
 
 use super::query::{instant_at, queries, required, uuid_at};
-use crate::pg::time;
+use crate::pg::peek::{self, From};
+use crate::pg::{installation, time};
 use chrono::{DateTime, Utc};
 use pgrx::spi::SpiResult;
 use uuid::Uuid;
 
 queries! {
-    NEXT_AVAILABLE = "next_available.sql" (TIMESTAMPTZOID);
     NEWLY_AVAILABLE = "newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     COUNT_NEWLY_AVAILABLE = "count_newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
 }
@@ -15,11 +15,9 @@ queries! {
 type Instant = DateTime<Utc>;
 
 /// When a dispatch becomes available that is not yet.
-pub fn next_available(now: Instant) -> SpiResult<Option<Instant>> {
-    NEXT_AVAILABLE.with(|query| {
-        let rows = query.rows(&[time::timestamptz(now).into()], |row| instant_at(row, 1))?;
-        Ok(rows.into_iter().flatten().next())
-    })
+pub fn next_available(now: Instant) -> Option<Instant> {
+    let later = installation::find()?.live_dispatches_later;
+    peek::first(later, From::After(now))
 }
 
 /// A dispatch, as far as a notification tells of it.

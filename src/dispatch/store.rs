@@ -3,7 +3,8 @@
 
 use super::decide::Unfinished;
 use super::query::{Row, instant_at, queries, required, uuid_at, uuids};
-use crate::pg::time;
+use crate::pg::peek::{self, From};
+use crate::pg::{installation, time};
 use chrono::{DateTime, Utc};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
@@ -25,13 +26,11 @@ queries! {
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
-    NEXT_INSTANT = "next_instant.sql" (TIMESTAMPTZOID);
     COUNT_DUE_AT = "count_due_at.sql" (TIMESTAMPTZOID, INT8OID);
     NTH_DUE = "nth_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
     RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
     EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID);
-    NEXT_LEASE_END = "next_lease_end.sql" ();
     TURN_HISTORY = "turn_history.sql" (TEXTOID, TIMESTAMPTZOID);
 }
 
@@ -351,11 +350,8 @@ pub fn tell_contacts(problems: Vec<(Uuid, String)>) -> SpiResult<()> {
 }
 
 /// The next instant at which anything is due, `from` this one on.
-pub fn next_instant(from: Instant) -> SpiResult<Option<Instant>> {
-    NEXT_INSTANT.with(|query| {
-        let rows = query.rows(&[time::timestamptz(from).into()], |row| instant_at(row, 1))?;
-        Ok(rows.into_iter().flatten().next())
-    })
+pub fn next_instant(from: Instant) -> Option<Instant> {
+    peek::first(installation::find()?.timers_due, From::At(from))
 }
 
 /// The first instant of a stretch of time at which at least so many timers are due.
@@ -451,11 +447,9 @@ pub fn expire_leases(now: Instant, limit: i32) -> SpiResult<i64> {
 }
 
 /// When the next lease ends.
-pub fn next_lease_end() -> SpiResult<Option<Instant>> {
-    NEXT_LEASE_END.with(|query| {
-        let rows = query.rows(&[], |row| instant_at(row, 1))?;
-        Ok(rows.into_iter().flatten().next())
-    })
+pub fn next_lease_end() -> Option<Instant> {
+    let leased = installation::find()?.live_dispatches_leased;
+    peek::first(leased, From::At(Instant::UNIX_EPOCH))
 }
 
 /// Opens the next partition of the history if it is time. True if it was.

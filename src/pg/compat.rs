@@ -31,6 +31,26 @@ pub fn owns_database(database: pg_sys::Oid) -> bool {
     }
 }
 
+/// Begins a scan of an index that sees what the snapshot sees.
+///
+/// # Safety
+/// Both relations must be open, and stay so until the scan is ended.
+pub unsafe fn index_beginscan(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+    keys: c_int,
+) -> pg_sys::IndexScanDesc {
+    #[cfg(not(feature = "pg18"))]
+    unsafe {
+        pg_sys::index_beginscan(table, index, snapshot, keys, 0)
+    }
+    #[cfg(feature = "pg18")]
+    unsafe {
+        pg_sys::index_beginscan(table, index, snapshot, std::ptr::null_mut(), keys, 0)
+    }
+}
+
 /// The server's signal handlers as they are. pgrx's bindings wrap every function in an error guard, which a signal
 /// handler must not run.
 pub mod server_signal {

@@ -3,8 +3,10 @@
 
 pub mod compat;
 pub mod error;
+pub mod installation;
 pub mod latch;
 pub mod lock_timeout;
+pub mod peek;
 pub mod role;
 pub mod subtransaction;
 pub mod time;
@@ -21,10 +23,4 @@ pub fn preloading() -> bool {
 /// The database this process is connected to.
 pub fn my_database() -> pg_sys::Oid {
     unsafe { pg_sys::MyDatabaseId }
-}
-
-/// The extension's oid in this database, if it is installed here. Needs a transaction.
-pub fn extension_oid() -> Option<pg_sys::Oid> {
-    let oid = unsafe { pg_sys::get_extension_oid(c"pg_recur".as_ptr(), true) };
-    (oid != pg_sys::InvalidOid).then_some(oid)
 }

@@ -26,9 +26,11 @@ pub fn run<R>(
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, activity.as_ptr());
     }
+    let mut has_written = false;
     let outcome = PgTryBuilder::new(AssertUnwindSafe(|| {
         let result = body();
         unsafe {
+            has_written = pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId;
             pg_sys::PopActiveSnapshot();
             // Inside the guard: a deferred constraint or a full disk can still fail here.
             pg_sys::CommitTransactionCommand();
@@ -43,8 +45,11 @@ pub fn run<R>(
             // Of whatever was open: a subtransaction inside it, too.
             pg_sys::AbortOutOfAnyTransaction();
         }
-        // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit.
-        pg_sys::pgstat_report_stat(true);
+        // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit. That it has looked
+        // and found nothing can wait until something is done: to report it takes as long as to look.
+        if has_written || outcome.is_err() {
+            pg_sys::pgstat_report_stat(true);
+        }
         pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null());
     }
     outcome

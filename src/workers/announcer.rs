@@ -108,5 +108,5 @@ fn announce_and_look(
             Told::default()
         }
     };
-    Ok((told, later::next_available(until)?))
+    Ok((told, later::next_available(until)))
 }

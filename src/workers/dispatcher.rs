@@ -177,7 +177,7 @@ impl Dispatcher {
             || self.expected <= now;
         let turn = post.transaction(c"pg_recur dispatcher", move || {
             // Woken by the safety net, or by a change: a peek is enough to see that there is nothing to do.
-            let peeked = (!may_be_due).then(|| or_raise(store::next_instant(low_water)));
+            let peeked = (!may_be_due).then(|| store::next_instant(low_water));
             let nothing_due = peeked.is_some_and(|next| next.is_none_or(|next| next > now));
             let tick = match nothing_due {
                 true => Tick::default(),
@@ -196,8 +196,7 @@ impl Dispatcher {
                 .flatten()
                 .filter_map(|tick| tick.available_later);
             let available_later = later.min();
-            let forgotten =
-                announced_until.and_then(|after| or_raise(later::next_available(after)));
+            let forgotten = announced_until.and_then(later::next_available);
             if let (false, Some(later)) = (announces, available_later) {
                 wake::available_on_commit(time::to_micros(later));
             }
@@ -208,7 +207,7 @@ impl Dispatcher {
                 }
                 let next_instant = match (peeked, &staged) {
                     (Some(next), None) if nothing_due => next,
-                    _ => store::next_instant(low_water)?,
+                    _ => store::next_instant(low_water),
                 };
                 let herd = herd_within
                     .map(|stretch| match next_instant {

@@ -68,8 +68,13 @@ fn expire_leases(
     now: DateTime<Utc>,
 ) -> Result<Result<Duration, Departs>, transaction::Failure> {
     let work = move || -> SpiResult<_> {
-        let expired = store::expire_leases(now, LEASES_AT_ONCE)?;
-        Ok((expired, store::next_lease_end()?))
+        let mut next_end = store::next_lease_end();
+        let mut expired = 0;
+        if next_end.is_some_and(|end| end <= now) {
+            expired = store::expire_leases(now, LEASES_AT_ONCE)?;
+            next_end = store::next_lease_end();
+        }
+        Ok((expired, next_end))
     };
     let turn = post.transaction(c"pg_recur maintenance", move || match work() {
         Ok(done) => done,

@@ -1,7 +1,7 @@
 //! What the workers of a database have in common: where they are posted, and when they leave.
 
 use crate::guc;
-use crate::pg::{self, role, time, transaction};
+use crate::pg::{installation, role, time, transaction};
 use crate::shared::{self, Departure, Duty, WorkerState};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -121,14 +121,14 @@ impl Post {
     ) -> Result<Result<R, Departs>, transaction::Failure> {
         let installation = self.installation;
         let outcome = transaction::run(activity, move || {
-            let extension = pg::extension_oid()?;
-            if installation.is_some_and(|known| known != extension)
-                || !role::become_owner_until_commit()
-            {
+            let found = installation::find()?;
+            if installation.is_some_and(|known| known != found.extension) {
                 return None;
             }
-            Some((extension, body()))
-        })?;
+            role::become_owner_until_commit(&found);
+            Some((found.extension, body()))
+        })
+        .inspect_err(|_| installation::forget())?;
         let Some((extension, result)) = outcome else {
             let Some(_) = self.installation else {
                 return Ok(Err(Departs(Departure::NothingToDo)));

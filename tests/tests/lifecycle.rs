@@ -41,6 +41,63 @@ fn the_extension_can_be_dropped_and_created_again() {
     fires(&mut session, "at once");
 }
 
+/// The workers remember where their indexes are, and who owns the tables.
+#[test]
+fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
+    let cluster =
+        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let mut session = cluster.database("app");
+    fires(&mut session, "tick");
+    session.batch("SELECT recur.pause(recur.id_of('tick')); CREATE ROLE keeper; GRANT ALL ON SCHEMA recur TO keeper");
+    let failures = || cluster.log().matches("failed").count();
+    let before = failures();
+    // This one makes a new index and drops the old one.
+    for index in [
+        "timers_due",
+        "live_dispatches_later",
+        "live_dispatches_leased",
+    ] {
+        session.batch(&format!("REINDEX INDEX CONCURRENTLY recur.{index}"));
+    }
+    session.batch("SELECT count(recur.complete(id, attempt)) FROM recur.claim(1000)");
+    session.batch("SELECT recur.resume(recur.id_of('tick'))");
+    // Dispatched, heard of, claimed, and taken back when the lease is over: each is found through one of them.
+    session.batch("LISTEN recur");
+    assert_eq!(session.notification()["provider"], "p");
+    eventually("one can be claimed", || {
+        session.value::<i64>("SELECT count(*) FROM recur.claim(1, lease => '10 ms')", &[]) == 1
+    });
+    eventually("the lease has expired", || {
+        session.value::<i64>(
+            "SELECT count(*) FROM recur.dispatches WHERE error = 'lease expired'",
+            &[],
+        ) == 1
+    });
+    // As whom they act follows the tables' owner at once.
+    session.batch(
+        "CREATE TABLE acted (who text); GRANT INSERT ON acted TO PUBLIC;
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+             $$BEGIN INSERT INTO public.acted VALUES (current_user); RETURN NULL; END$$;
+         CREATE TRIGGER note AFTER INSERT ON recur.live_dispatches FOR EACH STATEMENT EXECUTE FUNCTION note()",
+    );
+    let acts_as = |session: &mut Session, role: &str| {
+        eventually("a dispatch is written as that role", || {
+            session.value("SELECT $1 IN (SELECT who FROM acted)", &[&role])
+        });
+    };
+    acts_as(&mut session, "postgres");
+    session.batch(
+        "DO $$DECLARE t regclass; BEGIN
+             FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v') LOOP
+                 EXECUTE format('ALTER TABLE %s OWNER TO keeper', t);
+             END LOOP;
+         END$$;
+         GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA recur TO keeper",
+    );
+    acts_as(&mut session, "keeper");
+    assert_eq!(failures(), before, "{}", cluster.log());
+}
+
 #[test]
 fn a_database_can_be_dropped_renamed_and_copied_while_its_dispatcher_sleeps() {
     let cluster = Cluster::start();

@@ -14,7 +14,7 @@ fn runs(session: &mut Session, name: &str) -> i64 {
     )
 }
 
-/// Entries that scans of the index of due timers have come across. The worker reports after each of its transactions.
+/// Entries that scans of the index of due timers have come across. The worker reports after each transaction that wrote.
 fn entries_read(session: &mut Session) -> i64 {
     session.value(
         "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'timers_due'",
