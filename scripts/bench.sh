@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
 # Runs the benchmarks against clusters of their own and writes bench/RESULTS.md.
 #   bench.sh [--full] [--actions=N,…] [--finished=N] [SECTION …]
-# All sections, or these: throughput lateness herds idle consume history snapshot growth cache; and engine, the table of the
-# engine's own benchmark, which is printed. --actions and --finished say how many of each there are.
+# All sections, or these: engine cache throughput lateness herds idle consume history snapshot growth.
+# --actions and --finished say how many of each there are.
 # Installs what is compared with, if it is missing: Debian's pg_cron, and two job queues from npm.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
 export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
 
-sections=() full=() engine=false
-for word in "$@"; do
-  case $word in
-    --full) full=(--full) ;;
-    engine) engine=true ;;
-    *) sections+=("$word") ;;
-  esac
-done
-wants() { [ ${#sections[@]} = 0 ] && ! $engine || [[ " ${sections[*]-} " == *" $1 "* ]]; }
+# Is this one among the sections? All are where none is named.
+wants() {
+  local word named=false
+  for word in "${words[@]}"; do
+    case $word in
+      --*) ;;
+      "$1") return 0 ;;
+      *) named=true ;;
+    esac
+  done
+  ! $named
+}
+words=("$@")
 
 # pg_cron: a library that the private mirror links to. No server but the benchmark's own preloads it.
 if wants lateness; then
@@ -41,13 +45,7 @@ if wants consume && [ ! -d bench/peers/node_modules ]; then
   fi
 fi
 
-if [ ${#sections[@]} != 0 ] || ! $engine; then
-  say "Building the benchmarks"
-  cargo build --quiet --profile measured -p pg_recur-bench
-  "${CARGO_TARGET_DIR:-$ROOT/target}/measured/pg_recur-bench" "${full[@]}" "${sections[@]}"
-fi
-if $engine || [ ${#full[@]} != 0 ] && [ ${#sections[@]} = 0 ]; then
-  say "The engine beside croner"
-  cargo bench --quiet -p recurrence --bench ratios
-fi
+say "Building the benchmarks"
+cargo build --quiet --profile measured -p pg_recur-bench
+"${CARGO_TARGET_DIR:-$ROOT/target}/measured/pg_recur-bench" "$@"
 say "Results: bench/RESULTS.md"

@@ -26,7 +26,9 @@ pub struct Size {
 
 type Section = fn(Size, &mut Report);
 
-const SECTIONS: [(&str, &str, Section); 9] = [
+const SECTIONS: [(&str, &str, Section); 10] = [
+    ("engine", "Engine", sections::engine::run),
+    ("cache", "Schedule cache", sections::cache::run),
     (
         "throughput",
         "Dispatch throughput",
@@ -39,7 +41,6 @@ const SECTIONS: [(&str, &str, Section); 9] = [
     ("history", "History does not hurt", sections::history::run),
     ("snapshot", "A held snapshot", sections::snapshot::run),
     ("growth", "Growth", sections::growth::run),
-    ("cache", "Schedule cache", sections::cache::run),
 ];
 
 fn main() {

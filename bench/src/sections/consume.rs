@@ -1,5 +1,6 @@
 //! Claiming and completing no-op dispatches, beside what one would write by hand and beside two job queues.
 
+use super::enqueue;
 use crate::Size;
 use crate::measure::{Samples, cpu_seconds, grouped};
 use crate::plot::Plot;
@@ -375,6 +376,7 @@ archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written a
         },
     );
     peers(size, report, &server, &mut session);
+    enqueue::table(size, report, &server, &mut session);
 }
 
 /// Name, script, its arguments, and the batch of ours that it is compared with.

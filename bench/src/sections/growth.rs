@@ -19,7 +19,7 @@ dispatches for the second. Flat lines are the aim; nothing may grow faster than 
 sizes have plots of their own.)",
     );
     let sizes: &[i64] = if size.full {
-        &[10_000, 100_000, 1_000_000]
+        &[1_000, 100_000, 1_000_000]
     } else {
         &[1_000, 10_000, 50_000]
     };
@@ -31,6 +31,7 @@ sizes have plots of their own.)",
     let mut lines = vec![
         ("dispatch".to_owned(), Vec::new()),
         ("claim and complete".to_owned(), Vec::new()),
+        ("lateness (not of the CPU)".to_owned(), Vec::new()),
     ];
     for (number, count) in sizes.iter().enumerate() {
         server.enable(false, 1);
@@ -54,7 +55,7 @@ sizes have plots of their own.)",
         if number == 0 {
             lateness::every_second(&mut session, 1);
         }
-        let late = lateness::measure(&server, 10, 1).ours;
+        let late = lateness::measure(&server, if size.full { 30 } else { 10 }, 1).ours;
         progress(&format!(
             "{}: {:.1} µs a dispatch, {:.1} µs a claim, lateness {:.2} ms",
             grouped(*count as f64),
@@ -64,6 +65,7 @@ sizes have plots of their own.)",
         ));
         lines[0].1.push((*count as f64, dispatch.median()));
         lines[1].1.push((*count as f64, consume.median()));
+        lines[2].1.push((*count as f64, late.median() * 1000.0));
         rows.push(vec![
             grouped(*count as f64),
             dispatch.ratio(),
@@ -83,10 +85,10 @@ sizes have plots of their own.)",
     report.plot(
         "growth",
         &Plot {
-            title: "CPU time of each".to_owned(),
+            title: "CPU time of each, and median lateness".to_owned(),
             x: "actions, or pending dispatches",
             y: "microseconds",
-            log_y: false,
+            log_y: true,
             lines,
         },
     );

@@ -2,6 +2,8 @@
 
 pub mod cache;
 pub mod consume;
+pub mod engine;
+mod enqueue;
 pub mod growth;
 pub mod herds;
 pub mod history;
