@@ -70,6 +70,8 @@ BEGIN
           FROM recur.live_dispatches AS p
          WHERE p.status = 'pending' AND p.priority = _move_mark.priority
            AND (p.available_at, p.created_at) >= (_move_mark.since, _move_mark.created) AND p.available_at <= _move_mark.claim
+           AND (p.lock_group IS NULL OR NOT EXISTS (SELECT FROM recur.live_dispatches AS r
+                                                     WHERE r.lock_group = p.lock_group AND r.status = 'running'))
          ORDER BY p.available_at, p.created_at
          LIMIT 1;
     ELSE
@@ -77,13 +79,17 @@ BEGIN
           FROM recur.live_dispatches AS p
          WHERE p.status <> 'running' AND p.provider = _move_mark.provider AND p.priority = _move_mark.priority
            AND (p.available_at, p.created_at) >= (_move_mark.since, _move_mark.created) AND p.available_at <= _move_mark.claim
+           AND (p.lock_group IS NULL OR NOT EXISTS (SELECT FROM recur.live_dispatches AS r
+                                                     WHERE r.lock_group = p.lock_group AND r.status = 'running'))
          ORDER BY p.available_at, p.created_at
          LIMIT 1;
     END IF;
-    PERFORM recur._mark(_move_mark.provider, _move_mark.priority, next_at, next_created, _move_mark.claim);
+    -- Where all of them are gone, whatever comes becomes available from now on.
+    PERFORM recur._mark(_move_mark.provider, _move_mark.priority, coalesce(next_at, _move_mark.claim),
+                        coalesce(next_created, '-infinity'), _move_mark.claim);
 END
 $$;
-COMMENT ON FUNCTION recur._move_mark IS 'Internal: moves the mark, or sets it, to where the pending dispatches begin now';
+COMMENT ON FUNCTION recur._move_mark IS 'Internal: moves the mark, or sets it, to where the dispatches begin that can be claimed now';
 
 CREATE FUNCTION recur.claim(
     "limit"      int      DEFAULT 1,
@@ -114,16 +120,18 @@ DECLARE
                             AND claim.namespaces IS NULL AND claim.tenants IS NULL;
     -- Priorities are visited one by one, from the highest on: the next is the highest one below this.
     below    bigint      := 2147483648;
+    above    bigint;
     -- But first the one at which this session has last found something, if it is still the highest.
     guess    int         := CASE WHEN plain THEN recur._known_priority(single) END;
     guessed  boolean     := guess IS NOT NULL;
     level    int         := guess;
     highest  int;
-    -- And there from here on, if that is far from where one would begin.
-    since    timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_time(single) END, '-infinity');
-    created  timestamptz := coalesce(CASE WHEN guessed THEN recur._marked_creation(single) END, '-infinity');
-    marked   boolean     := since > '-infinity';
-    first    boolean     := plain;
+    -- And there from its mark on, if that is far from where one would begin.
+    mark     timestamptz := CASE WHEN guessed THEN recur._marked_time(single) END;
+    marked   boolean     := mark IS NOT NULL;
+    since    timestamptz;
+    created  timestamptz;
+    began    timestamptz;
 BEGIN
     IF claim."limit" IS NULL OR claim."limit" < 1 THEN
         RAISE invalid_parameter_value USING
@@ -136,12 +144,18 @@ BEGIN
     END IF;
     LOOP
         IF level IS NULL THEN
+            -- Not at the priority that has a mark: what is dead there would be walked past after all.
+            above := CASE WHEN marked AND guess < below THEN guess ELSE -2147483649 END;
             IF single IS NULL THEN
                 SELECT h.priority INTO level FROM recur.live_dispatches AS h
-                 WHERE h.status = 'pending' AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
+                 WHERE h.status = 'pending' AND h.priority < below AND h.priority > above ORDER BY h.priority DESC LIMIT 1;
             ELSE
                 SELECT h.priority INTO level FROM recur.live_dispatches AS h
-                 WHERE h.status <> 'running' AND h.provider = single AND h.priority < below ORDER BY h.priority DESC LIMIT 1;
+                 WHERE h.status <> 'running' AND h.provider = single AND h.priority < below AND h.priority > above
+                 ORDER BY h.priority DESC LIMIT 1;
+            END IF;
+            IF level IS NULL AND marked AND guess < below THEN
+                level := guess;
             END IF;
             EXIT WHEN level IS NULL;
             IF highest IS NULL THEN
@@ -150,10 +164,16 @@ BEGIN
                 IF marked AND highest <= guess THEN
                     PERFORM recur._know_priority(single, NULL);
                     marked := false;
-                    first := true;
                 END IF;
             END IF;
         END IF;
+        since := '-infinity';
+        created := '-infinity';
+        IF marked AND level = guess THEN
+            since := mark;
+            created := recur._marked_creation(single);
+        END IF;
+        began := clock_timestamp();
         -- Within a priority the index is in order of time: the scan stops where the future begins, however much of it
         -- there is. Rows that somebody else has locked are his.
         -- The statement stands here twice, for one provider and for others, because a plan that is kept has one index.
@@ -170,8 +190,10 @@ BEGIN
                       FROM recur.live_dispatches AS p
                      WHERE p.status = 'pending' AND (p.available_at, p.created_at) >= (since, created) AND p.available_at <= at
                        AND p.priority = level
-                       AND (NOT guessed OR NOT EXISTS (SELECT FROM recur.live_dispatches AS h
-                                                        WHERE h.status = 'pending' AND h.priority > level))
+                       -- In this order, and not as EXISTS, where the planner may read another index from end to end.
+                       AND (NOT guessed OR (SELECT h.priority FROM recur.live_dispatches AS h
+                                             WHERE h.status = 'pending' AND h.priority > level
+                                             ORDER BY h.priority DESC LIMIT 1) IS NULL)
                        AND (claim.providers IS NULL OR p.provider = ANY (claim.providers))
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
@@ -197,8 +219,9 @@ BEGIN
                      WHERE p.status <> 'running' AND p.provider = single
                        AND (p.available_at, p.created_at) >= (since, created) AND p.available_at <= at
                        AND p.priority = level
-                       AND (NOT guessed OR NOT EXISTS (SELECT FROM recur.live_dispatches AS h
-                                                        WHERE h.status <> 'running' AND h.provider = single AND h.priority > level))
+                       AND (NOT guessed OR (SELECT h.priority FROM recur.live_dispatches AS h
+                                             WHERE h.status <> 'running' AND h.provider = single AND h.priority > level
+                                             ORDER BY h.priority DESC LIMIT 1) IS NULL)
                        AND (claim.action_types IS NULL OR p.action_type = ANY (claim.action_types))
                        AND (claim.namespaces IS NULL OR p.namespace = ANY (claim.namespaces))
                        AND (claim.tenants IS NULL OR p.tenant = ANY (claim.tenants))
@@ -213,25 +236,30 @@ BEGIN
         GET DIAGNOSTICS claimed = ROW_COUNT;
         wanted := wanted - claimed;
         -- Far to walk?
-        IF first
-           AND (CASE WHEN marked THEN recur._mark_is_worn(single)
-                     WHEN clock_timestamp() - at > interval '5 ms' + claim."limit" * interval '0.1 ms'
-                     THEN recur._is_slow_again(at) END) THEN
-            PERFORM recur._move_mark(single, level, since, created, at);
+        IF plain AND claimed > 0
+           AND (CASE WHEN since > '-infinity' THEN recur._mark_is_worn(single)
+                     WHEN clock_timestamp() - began > interval '5 ms' + claim."limit" * interval '0.1 ms'
+                     THEN recur._is_slow_again(began) END) THEN
+            PERFORM recur._move_mark(single, level, since, created, began);
+            guess := level;
+            marked := true;
+            mark := recur._marked_time(single);
         END IF;
-        first := false;
         EXIT WHEN wanted = 0;
         IF guessed THEN
-            -- Too little there, or there is something more urgent: from the beginning.
+            -- Too little there, or there is something more urgent: from the highest priority on.
             guessed := false;
-            since := '-infinity';
-            created := '-infinity';
+            level := NULL;
+        ELSIF since > '-infinity' THEN
+            -- Too little behind the mark: the same priority, all of it.
+            PERFORM recur._know_priority(single, NULL);
+            marked := false;
         ELSE
             below := level;
+            level := NULL;
         END IF;
-        level := NULL;
     END LOOP;
-    IF plain AND NOT guessed AND NOT (marked AND highest IS NOT NULL) THEN
+    IF plain AND NOT guessed AND NOT marked THEN
         PERFORM recur._know_priority(single, CASE WHEN wanted = 0 AND level = highest THEN level END);
     END IF;
 END

@@ -45,10 +45,10 @@ fn of_known<T>(provider: Option<&str>, what: impl FnOnce(&mut Known) -> Option<T
 
 fn keep(provider: Option<&str>, known: Option<Known>) {
     KNOWN.with_borrow_mut(|all| {
-        if all.len() >= PROVIDERS {
+        let provider = provider.map(str::to_owned);
+        if known.is_some() && all.len() >= PROVIDERS && !all.contains_key(&provider) {
             all.clear();
         }
-        let provider = provider.map(str::to_owned);
         match known {
             Some(known) => all.insert(provider, known),
             None => all.remove(&provider),

@@ -313,13 +313,25 @@ fn every_claim_reads_the_index_in_order() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");
     session.batch("CREATE ROLE app; CREATE ROLE worker IN ROLE app; SELECT recur.grant_access('worker', 'consumer')");
-    // Never analyzed, as on the first day; then full.
-    for number in [0, 3000] {
-        if number > 0 {
-            queue_many(&mut session, number);
-            session.batch(
-                "UPDATE recur.live_dispatches SET owner = 'app'; ANALYZE recur.live_dispatches",
-            );
+    for (number, statistics) in [
+        // Never analyzed, as on the first day.
+        (0, ""),
+        // Full.
+        (3_000, "ANALYZE recur.live_dispatches"),
+        // Nearly all of them are running, and of different priorities.
+        (
+            30_000,
+            "UPDATE recur.live_dispatches
+                SET priority = (payload ->> 'n')::int % 3,
+                    status = CASE WHEN (payload ->> 'n')::int % 100 = 0 THEN 'pending' ELSE 'running' END
+              WHERE payload ? 'n';
+             VACUUM ANALYZE recur.live_dispatches",
+        ),
+    ] {
+        queue_many(&mut session, number);
+        session.batch("UPDATE recur.live_dispatches SET owner = 'app'");
+        for statement in statistics.split(';') {
+            session.batch(statement);
         }
         for role in ["postgres", "worker"] {
             for arguments in [
@@ -357,6 +369,15 @@ fn every_claim_reads_the_index_in_order() {
                     "{role} {arguments}: {plan}"
                 );
                 assert!(plan.contains(index), "{role} {arguments}: {plan}");
+                // Whether there is anything more urgent is asked of the same index, from its beginning on.
+                let urgent = plan
+                    .lines()
+                    .find(|line| line.ends_with("live_dispatches h") || line.contains("live_dispatches h "));
+                let asked = index.trim_start_matches("Index Scan ");
+                assert!(
+                    urgent.is_some_and(|line| line.contains(asked)),
+                    "{role} {arguments}: {plan}"
+                );
                 assert!(
                     !plan.contains("Seq Scan") && !plan.contains("Bitmap"),
                     "{role} {arguments}: {plan}"
