@@ -251,7 +251,10 @@ CREATE FUNCTION recur.enqueue(
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM recur._check_object('payload', payload);
+    -- The type is asked for first: the check would take the whole payload apart.
+    IF jsonb_typeof(payload) IS DISTINCT FROM 'object' THEN
+        PERFORM recur._check_object('payload', payload);
+    END IF;
     IF dedup_window < interval '0' THEN
         PERFORM recur._check_interval('dedup_window', dedup_window, true);
     END IF;
@@ -297,6 +300,16 @@ $$;
 COMMENT ON FUNCTION recur.receive IS
     'Stores what an HTTP front end has received as a dispatch: the body byte for byte in raw_payload, the headers in payload, the content type in metadata';
 
+-- Whoever has the row at hand need not have it read again.
+CREATE FUNCTION recur._announce_one(
+    id uuid, action_id uuid, scheduled_at timestamptz, namespace text, tenant text, provider text, action_type text,
+    notify_channel text
+) RETURNS boolean
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'announce_one_wrapper';
+COMMENT ON FUNCTION recur._announce_one IS 'Internal: sends the notification of a dispatch that is available';
+
 CREATE FUNCTION recur._enqueue(
     trigger text, owner text, provider text, action_type text, payload jsonb, raw_payload bytea, run_at timestamptz,
     namespace text, tenant text, subject text, dedup_key text, dedup_window interval, metadata jsonb, priority int,
@@ -308,17 +321,16 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     at       timestamptz := clock_timestamp();
+    -- Assigned, not performed: plpgsql evaluates an expression by itself, and has the executor do the other.
+    sound    boolean     := recur._check_routing(provider, action_type, namespace, tenant, subject, dedup_key, lock_group);
     dispatch recur.dispatches;
 BEGIN
-    PERFORM recur._check_name('provider', provider);
-    PERFORM recur._check_name('action_type', action_type);
-    PERFORM recur._check_name('namespace', namespace);
-    PERFORM recur._check_name('tenant', tenant);
-    PERFORM recur._check_optional_name('subject', subject);
-    PERFORM recur._check_optional_name('dedup_key', dedup_key);
-    PERFORM recur._check_optional_name('lock_group', lock_group);
-    PERFORM recur._check_labels('metadata', metadata);
-    PERFORM recur._check_number('max_attempts', max_attempts, 1);
+    IF metadata IS DISTINCT FROM '{}' THEN
+        sound := recur._check_labels('metadata', metadata);
+    END IF;
+    IF max_attempts IS NULL OR max_attempts < 1 THEN
+        sound := recur._check_number('max_attempts', max_attempts, 1);
+    END IF;
     IF retry_backoff IS NOT NULL THEN
         PERFORM recur._check_backoff(retry_backoff);
     END IF;
@@ -363,7 +375,8 @@ BEGIN
     RETURNING l.* INTO dispatch;
     -- Of what is available later the dispatcher tells then.
     IF dispatch.available_at <= clock_timestamp() THEN
-        PERFORM recur._announce(ARRAY[dispatch.id]);
+        sound := recur._announce_one(dispatch.id, dispatch.action_id, dispatch.scheduled_at, namespace, tenant, provider,
+                                     action_type, notify_channel);
     END IF;
     RETURN dispatch;
 END

@@ -58,7 +58,7 @@ AS $$
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context',
             'trigger', '_dispatch_by_hand', 'backfill', '_dispatch_missing', 'enqueue', 'receive', '_enqueue', '_new_id',
-            '_announce', '_is_dispatching'])
+            '_announce', '_announce_one', '_is_dispatching'])
          WHERE _functions_of.level IN ('author', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[

@@ -16,6 +16,41 @@ fn check_name(argument: Option<&str>, value: Option<&str>) -> bool {
     true
 }
 
+/// `recur._check_optional_name(argument, value)`: the same, or NULL.
+#[pg_extern(sql = false)]
+fn check_optional_name(argument: Option<&str>, value: Option<&str>) -> bool {
+    value.is_none() || check_name(argument, value)
+}
+
+/// `recur._check_routing(…)`: all names of a dispatch.
+#[pg_extern(sql = false)]
+fn check_routing(
+    provider: Option<&str>,
+    action_type: Option<&str>,
+    namespace: Option<&str>,
+    tenant: Option<&str>,
+    subject: Option<&str>,
+    dedup_key: Option<&str>,
+    lock_group: Option<&str>,
+) -> bool {
+    let required = [
+        ("provider", provider),
+        ("action_type", action_type),
+        ("namespace", namespace),
+        ("tenant", tenant),
+    ];
+    let optional = [
+        ("subject", subject),
+        ("dedup_key", dedup_key),
+        ("lock_group", lock_group),
+    ];
+    let given = optional.into_iter().filter(|(_, value)| value.is_some());
+    for (argument, value) in required.into_iter().chain(given) {
+        name_problem(argument, value).or_raise();
+    }
+    true
+}
+
 fn name_problem(argument: &str, value: Option<&str>) -> Result<(), SqlError> {
     let value = value.unwrap_or("");
     let problem = if value.trim().is_empty() {

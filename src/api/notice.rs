@@ -1,9 +1,14 @@
-//! What triggers and the install script tell the workers.
+//! What triggers and the install script tell the workers, and functions those who listen.
 
+use crate::dispatch::announce;
+use crate::dispatch::later::Announced;
+use crate::dispatch::store::Notifications;
+use crate::pg::error::OrRaise;
+use crate::pg::time;
 use crate::{shared, wake};
-use pgrx::datum::TimestampWithTimeZone;
-use pgrx::pg_sys;
+use pgrx::datum::{TimestampWithTimeZone, Uuid};
 use pgrx::prelude::*;
+use pgrx::{direct_function_call, pg_sys};
 
 /// Row trigger on `recur.timers`: whoever sets a timer tells the dispatcher when he commits.
 #[pg_trigger(sql = false)]
@@ -52,4 +57,36 @@ fn extension_created() {
         "pg_recur is not preloaded: nothing fires by itself",
         "Add pg_recur to shared_preload_libraries and restart the server, or call recur.tick() yourself."
     );
+}
+
+/// `recur._announce_one(…)`: tells of a dispatch that is available, as the dispatcher does.
+#[allow(clippy::too_many_arguments)]
+#[pg_extern(sql = false)]
+fn announce_one(
+    id: Option<Uuid>,
+    action_id: Option<Uuid>,
+    scheduled_at: Option<TimestampWithTimeZone>,
+    namespace: Option<String>,
+    tenant: Option<String>,
+    provider: Option<String>,
+    action_type: Option<String>,
+    notify_channel: Option<String>,
+) -> Option<bool> {
+    let plain = |id: Uuid| uuid::Uuid::from_bytes(*id.as_bytes());
+    let dispatch = Announced {
+        id: plain(id?),
+        action: action_id.map(plain),
+        scheduled_at: time::instant("scheduled_at", scheduled_at?).or_raise(),
+        namespace: namespace?,
+        tenant: tenant?,
+        provider: provider?,
+        action_type: action_type?,
+        channel: notify_channel,
+    };
+    let Notifications { channels, payloads } = announce::messages([dispatch]);
+    for (channel, payload) in channels.into_iter().zip(payloads) {
+        let arguments = [channel.into_datum(), payload.into_datum()];
+        unsafe { direct_function_call::<()>(pg_sys::pg_notify, &arguments) };
+    }
+    Some(true)
 }
