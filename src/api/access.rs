@@ -1,6 +1,7 @@
 //! Who sees what: asked by row-level security in every query of everybody who is not a superuser, so it must cost
 //! next to nothing.
 
+use crate::pg::latest::LatestQuery;
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
 use std::cell::{Cell, RefCell};
@@ -61,6 +62,23 @@ pub fn visible_owners() -> Vec<String> {
         }
         owners
     })
+}
+
+thread_local! {
+    static OWNER_OF: LatestQuery = const {
+        LatestQuery::new(
+            c"SELECT d.owner FROM recur.definitions AS d WHERE d.id = $1",
+            pg_sys::BuiltinOid::UUIDOID,
+        )
+    };
+}
+
+/// `recur._is_hidden(action_id)`: is there such an action, and the current role does not see it? One that was created a
+/// moment ago counts, also in a transaction that has begun before: its id is in a notification, which anybody can hear.
+#[pg_extern(sql = false)]
+fn is_hidden(action_id: Option<pgrx::datum::Uuid>) -> bool {
+    let owner = action_id.and_then(|id| OWNER_OF.with(|query| query.text(id)));
+    owner.is_some_and(|owner| !visible_owners().contains(&owner) && !is_admin())
 }
 
 /// Read-only: on a standby and in a parallel plan it must work as well.
