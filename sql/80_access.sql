@@ -50,7 +50,9 @@ CREATE POLICY speaks_for_itself ON recur.live_dispatches AS RESTRICTIVE FOR INSE
         AND (notify_channel IS NULL OR octet_length(notify_channel) BETWEEN 1 AND 63)
         AND greatest(length(namespace), length(tenant), length(provider), length(action_type), length(subject),
                      length(lock_group)) <= 255
-        AND releases >= 0 AND releases <= attempt AND attempt < 1000000);
+        AND releases >= 0 AND releases <= attempt AND attempt < 1000000
+        AND (lease IS NULL OR recur._check_interval('lease', lease, false))
+        AND (retry_backoff IS NULL OR recur._check_backoff(retry_backoff)));
 
 ALTER TABLE recur.finished_dispatches ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.finished_dispatches
