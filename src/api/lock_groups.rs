@@ -38,7 +38,7 @@ thread_local! {
 ///
 /// Two claims that look at the same time could both find that none of a group runs, so each claim first takes the
 /// group's lock; it has it until its transaction ends, when the row says all that the lock said. A claim that does not
-/// get the lock leaves the group to the one that has it.
+/// get the lock leaves the group to the one that has it or, as groups share locks, to a later claim.
 #[pg_extern(sql = false)]
 fn group_is_free(lock_group: &str, id: pgrx::datum::Uuid, claim: TimestampWithTimeZone) -> bool {
     let claim = pg_sys::TimestampTz::from(claim);
