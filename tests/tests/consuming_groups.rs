@@ -35,3 +35,51 @@ fn a_claim_of_many_groups_needs_few_locks() {
     session.batch("COMMIT");
     assert_eq!(claim(&mut other, 10), 1);
 }
+
+/// While somebody holds a snapshot, each group that has run leaves an entry in the index of those that run.
+#[test]
+fn groups_that_ran_before_are_not_waded_through() {
+    const DEAD: i64 = 3_000;
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("dead_groups");
+    let mut holder = cluster.session("dead_groups");
+    queue_groups(&mut session, "before", DEAD as i32);
+    queue_groups(&mut session, "now", 20);
+    holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur.live_dispatches");
+    session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(10000, ARRAY['before'])");
+    let claim = "claim(10, ARRAY['now'])";
+    // What is prepared and looked up in the catalog once is not counted.
+    assert_eq!(
+        session
+            .rows(&format!("SELECT FROM recur.{claim}"), &[])
+            .len(),
+        10
+    );
+    let plan: serde_json::Value = session.value(
+        &format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT FROM recur.{claim}"),
+        &[],
+    );
+    let plan = &plan[0]["Plan"];
+    assert_eq!(plan["Actual Rows"].as_f64(), Some(10.0));
+    let pages =
+        plan["Shared Hit Blocks"].as_i64().unwrap() + plan["Shared Read Blocks"].as_i64().unwrap();
+    assert!(pages < DEAD, "{pages} pages");
+}
+
+/// However many groups run, and whichever of them a claim meets first.
+#[test]
+fn groups_that_run_are_passed_over() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("running_groups");
+    for _ in 0..3 {
+        queue_groups(&mut session, "g", 50);
+    }
+    assert_eq!(claim(&mut session, 1_000), 50);
+    queue_groups(&mut session, "free", 5);
+    assert_eq!(claim(&mut session, 1_000), 5);
+    assert_eq!(claim(&mut session, 1_000), 0);
+    session.batch(
+        "SELECT recur.complete(id, attempt) FROM recur.live_dispatches WHERE status = 'running'",
+    );
+    assert_eq!(claim(&mut session, 1_000), 50);
+}
