@@ -48,6 +48,13 @@ BEGIN
                              CASE WHEN may_be_zero THEN 'zero or longer' ELSE 'longer than nothing' END),
             HINT = format('Give %s as an interval such as ''5 minutes''.', argument);
     END IF;
+    -- From now on, it must end before the calendar does. Its parts are added one after the other, hence each by itself.
+    IF value > interval '100 years'
+       OR greatest(abs(extract(year FROM value)), abs(extract(day FROM value)) / 366, abs(extract(hour FROM value)) / 8784) > 100 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid %s "%s": must not be longer than 100 years, nor have a part that is', argument, value),
+            HINT = format('Give %s as an interval such as ''5 minutes''.', argument);
+    END IF;
     RETURN true;
 END
 $$;
@@ -69,14 +76,14 @@ BEGIN
             base := value ->> 'base';
             cap := value ->> 'cap';
             factor := value ->> 'factor';
-            sound := base > interval '0' AND cap >= base AND factor BETWEEN 1 AND 100;
+            sound := base > interval '0' AND cap BETWEEN base AND interval '100 years' AND factor BETWEEN 1 AND 100;
         EXCEPTION WHEN data_exception THEN
             sound := false;
         END;
     END IF;
     IF sound IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid retry_backoff "%s": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base', value),
+            MESSAGE = format('invalid retry_backoff "%s": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base and not above 100 years', value),
             HINT = 'For instance {"base": "30 seconds", "factor": 2, "cap": "1 hour"}.';
     END IF;
     RETURN true;

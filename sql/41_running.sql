@@ -61,7 +61,9 @@ BEGIN
         UPDATE recur.timers AS t
            SET run_count = t.run_count - withdrawn,
                last_run_at = (SELECT max(d.scheduled_at) FROM recur.dispatches AS d
-                               WHERE d.action_id = _withdraw.action_id AND d.trigger = 'schedule')
+                               WHERE d.action_id = _withdraw.action_id AND d.trigger = 'schedule'
+                                 -- In the history there may be what others have written.
+                                 AND d.owner = (SELECT a.owner FROM recur.definitions AS a WHERE a.id = _withdraw.action_id))
          WHERE t.action_id = _withdraw.action_id;
     END IF;
     RETURN withdrawn;
@@ -131,10 +133,16 @@ BEGIN
        FOR KEY SHARE OF d
         ON CONFLICT (id) DO NOTHING
     RETURNING l.id INTO dispatch_id;
-    -- Only now is it certain: before, it may have been on its way from the one table to the other.
-    IF EXISTS (SELECT FROM recur.finished_dispatches AS f WHERE f.id = dispatch_id) THEN
-        DELETE FROM recur.live_dispatches AS l WHERE l.id = dispatch_id;
-        dispatch_id := NULL;
+    -- Only now is it certain: before, it may have been on its way from the one table to the other. What another owner's
+    -- consumers have written into the history does not count.
+    IF dispatch_id IS NOT NULL THEN
+        DELETE FROM recur.live_dispatches AS l
+         WHERE l.id = dispatch_id
+           AND EXISTS (SELECT FROM recur.finished_dispatches AS f
+                        WHERE f.id = l.id AND f.action_id = l.action_id AND f.owner = l.owner);
+        IF FOUND THEN
+            dispatch_id := NULL;
+        END IF;
     END IF;
     IF dispatch_id IS NOT NULL THEN
         PERFORM recur._announce(ARRAY[dispatch_id]);
@@ -212,7 +220,8 @@ BEGIN
             -- From next_run_at on, the dispatcher sees to it.
             CONTINUE WHEN timer.next_run_at <= occurrence;
             CONTINUE WHEN EXISTS (SELECT FROM recur.finished_dispatches AS f
-                                   WHERE f.id = recur._dispatch_id(definition.id, occurrence));
+                                   WHERE f.id = recur._dispatch_id(definition.id, occurrence)
+                                     AND f.action_id = definition.id AND f.owner = definition.owner);
             dispatch := recur._insert_by_hand(definition.id, 'backfill', occurrence, NULL);
             CONTINUE WHEN dispatch IS NULL;
             made := made || dispatch;

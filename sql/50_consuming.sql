@@ -141,6 +141,8 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('invalid lease "%s": must be longer than nothing', claim.lease),
             HINT = 'Give it as long as the work may take; recur.extend is for work that takes longer.';
+    ELSIF claim.lease IS NOT NULL THEN
+        PERFORM recur._check_interval('lease', claim.lease, false);
     END IF;
     LOOP
         IF level IS NULL THEN
@@ -182,7 +184,7 @@ BEGIN
             WITH claimed AS (
                 UPDATE recur.live_dispatches AS l
                    SET status = 'running', attempt = l.attempt + 1, claimed_by = who, started_at = at, cancel_requested = false,
-                       lease_expires_at = clock_timestamp() + coalesce(claim.lease, l.lease, interval '5 minutes'),
+                       lease_expires_at = clock_timestamp() + least(coalesce(claim.lease, l.lease, interval '5 minutes'), interval '100 years'),
                        (context, context_version) = (SELECT p.context, p.context_version FROM recur.progress AS p
                                                       WHERE p.action_id = l.action_id)
                  WHERE l.id = ANY (ARRAY(
@@ -210,7 +212,7 @@ BEGIN
             WITH claimed AS (
                 UPDATE recur.live_dispatches AS l
                    SET status = 'running', attempt = l.attempt + 1, claimed_by = who, started_at = at, cancel_requested = false,
-                       lease_expires_at = clock_timestamp() + coalesce(claim.lease, l.lease, interval '5 minutes'),
+                       lease_expires_at = clock_timestamp() + least(coalesce(claim.lease, l.lease, interval '5 minutes'), interval '100 years'),
                        (context, context_version) = (SELECT p.context, p.context_version FROM recur.progress AS p
                                                       WHERE p.action_id = l.action_id)
                  WHERE l.id = ANY (ARRAY(

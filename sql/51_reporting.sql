@@ -188,7 +188,8 @@ COMMENT ON FUNCTION recur.complete IS
     'Reports that a claimed dispatch has been done; a context is left for the next run, if no other has left one since the claim';
 
 -- base * factor ^ (attempts used - 1), not above cap, and up to a tenth less or more: those that failed together do not
--- come back together. The same attempt of the same dispatch always waits as long.
+-- come back together. The same attempt of the same dispatch always waits as long. A hundred years at the most, whatever is
+-- stored: one that can't be waited for would make the reports on all others of a batch fail.
 CREATE FUNCTION recur._retry_delay(backoff jsonb, used int, id uuid, attempt int) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -196,7 +197,8 @@ AS $$
     SELECT make_interval(secs =>
         least(extract(epoch FROM (p.policy ->> 'base')::interval)::float8
                   * power((p.policy ->> 'factor')::float8, least(greatest(_retry_delay.used - 1, 0), 50)),
-              extract(epoch FROM (p.policy ->> 'cap')::interval)::float8)
+              extract(epoch FROM (p.policy ->> 'cap')::interval)::float8,
+              extract(epoch FROM interval '100 years')::float8)
         * (0.9 + 0.2 * (uuid_hash_extended(_retry_delay.id, _retry_delay.attempt) & 65535) / 65535.0))
       FROM (SELECT coalesce(_retry_delay.backoff, '{"base": "30 seconds", "factor": 2, "cap": "1 hour"}') AS policy) AS p
 $$;
@@ -264,11 +266,14 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('invalid lease "%s": must be longer than nothing', extend.lease),
             HINT = 'recur.release gives a dispatch back.';
+    ELSIF extend.lease IS NOT NULL THEN
+        PERFORM recur._check_interval('lease', extend.lease, false);
     END IF;
     -- A lease that was not asked for shortens none that was.
     UPDATE recur.live_dispatches AS l
        SET lease_expires_at = CASE WHEN extend.lease IS NOT NULL THEN clock_timestamp() + extend.lease
-           ELSE greatest(l.lease_expires_at, clock_timestamp() + coalesce(l.lease, interval '5 minutes')) END
+           ELSE greatest(l.lease_expires_at,
+                         clock_timestamp() + least(coalesce(l.lease, interval '5 minutes'), interval '100 years')) END
      WHERE l.id = extend.id AND l.status <> 'pending' AND l.attempt = extend.attempt AND l.lease_expires_at > clock_timestamp()
     RETURNING l.* INTO dispatch;
     IF NOT FOUND THEN

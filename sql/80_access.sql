@@ -26,6 +26,34 @@ CREATE POLICY members_and_admins ON recur.definitions
 ALTER TABLE recur.live_dispatches ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.live_dispatches
     USING (owner = ANY ((SELECT recur._visible_owners())::text[]) OR (SELECT recur._is_admin()));
+-- Authors and consumers insert rows, by way of recur.enqueue and recur.retry or by hand. A row of one's own must not speak for an
+-- action of somebody else, nor take the id that the dispatch of his occurrence will have, nor bear what the dispatcher, who reads
+-- the rows of everybody, could stumble over. The dispatcher itself owns the table, and a claim is an UPDATE: neither is asked.
+CREATE FUNCTION recur._is_id_of(id uuid, action_id uuid, scheduled_at timestamptz) RETURNS boolean
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'is_id_of_wrapper';
+COMMENT ON FUNCTION recur._is_id_of IS
+    'Internal: may a dispatch have this id, a random one or that of its occurrence?';
+
+CREATE FUNCTION recur._is_hidden(action_id uuid) RETURNS boolean
+    LANGUAGE c STABLE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'is_hidden_wrapper';
+COMMENT ON FUNCTION recur._is_hidden IS 'Internal: is there such an action that the current role does not see?';
+
+CREATE POLICY speaks_for_itself ON recur.live_dispatches AS RESTRICTIVE FOR INSERT
+    WITH CHECK (
+        recur._is_id_of(id, action_id, scheduled_at)
+        AND (action_id IS NULL OR NOT recur._is_hidden(action_id))
+        AND isfinite(scheduled_at) AND isfinite(available_at) AND isfinite(created_at)
+        AND (notify_channel IS NULL OR octet_length(notify_channel) BETWEEN 1 AND 63)
+        AND greatest(length(namespace), length(tenant), length(provider), length(action_type), length(subject),
+                     length(lock_group)) <= 255
+        AND releases >= 0 AND releases <= attempt AND attempt < 1000000
+        AND (lease IS NULL OR recur._check_interval('lease', lease, false))
+        AND (retry_backoff IS NULL OR recur._check_backoff(retry_backoff)));
+
 ALTER TABLE recur.finished_dispatches ENABLE ROW LEVEL SECURITY;
 CREATE POLICY members_and_admins ON recur.finished_dispatches
     USING (owner = ANY ((SELECT recur._visible_owners())::text[]) OR (SELECT recur._is_admin()));

@@ -1,6 +1,7 @@
 //! Who sees what: asked by row-level security in every query of everybody who is not a superuser, so it must cost
 //! next to nothing.
 
+use crate::pg::latest::LatestQuery;
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
 use std::cell::{Cell, RefCell};
@@ -61,6 +62,24 @@ pub fn visible_owners() -> Vec<String> {
         }
         owners
     })
+}
+
+thread_local! {
+    static OWNER_OF: LatestQuery = const {
+        LatestQuery::new(
+            c"SELECT d.owner FROM recur.definitions AS d WHERE d.id = $1",
+            pg_sys::BuiltinOid::UUIDOID,
+        )
+    };
+}
+
+/// `recur._is_hidden(action_id)`: is there such an action, and the current role does not see it? One that was created a
+/// moment ago counts, also in a transaction that has begun before: its id is in a notification, which anybody can hear.
+#[pg_extern(sql = false)]
+fn is_hidden(action_id: Option<pgrx::datum::Uuid>) -> bool {
+    let owner = OWNER_OF.with(|query| query.texts(action_id));
+    let is_seen = |owner| visible_owners().contains(owner) || is_admin();
+    !owner.iter().all(is_seen)
 }
 
 /// Read-only: on a standby and in a parallel plan it must work as well.

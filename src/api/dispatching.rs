@@ -68,3 +68,18 @@ fn dispatch_id(action_id: Uuid, scheduled_at: TimestampWithTimeZone) -> Uuid {
     let action = uuid::Uuid::from_bytes(*action_id.as_bytes());
     Uuid::from_bytes(id::of_occurrence(action, occurrence).into_bytes())
 }
+
+/// `recur._is_id_of(id, action_id, scheduled_at)`: false, too, for an instant that can't be announced.
+#[pg_extern(sql = false)]
+fn is_id_of(
+    id: Option<Uuid>,
+    action_id: Option<Uuid>,
+    scheduled_at: Option<TimestampWithTimeZone>,
+) -> bool {
+    let uuid = |id: Uuid| uuid::Uuid::from_bytes(*id.as_bytes());
+    let instant = scheduled_at.and_then(|at| time::from_micros(at.into()));
+    let (Some(id), Some(instant)) = (id, instant) else {
+        return false;
+    };
+    id::belongs_to(uuid(id), action_id.map(uuid), instant)
+}

@@ -5,6 +5,7 @@ pub mod compat;
 pub mod error;
 pub mod installation;
 pub mod latch;
+pub mod latest;
 pub mod lock_timeout;
 pub mod peek;
 pub mod role;

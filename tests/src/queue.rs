@@ -9,7 +9,7 @@ use uuid::Uuid;
 pub fn queue(session: &mut Session, columns: &str) -> Uuid {
     let id: Uuid = session.value(
         "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type)
-         VALUES (gen_random_uuid(), now(), 'enqueue', 'test', 'noop') RETURNING id",
+         VALUES (recur._new_id(now()), now(), 'enqueue', 'test', 'noop') RETURNING id",
         &[],
     );
     if !columns.is_empty() {
@@ -26,7 +26,7 @@ pub fn queue(session: &mut Session, columns: &str) -> Uuid {
 pub fn queue_many(session: &mut Session, number: i32) {
     session.execute(
         "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload)
-         SELECT gen_random_uuid(), now(), 'enqueue', 'test', 'noop', jsonb_build_object('n', n)
+         SELECT recur._new_id(now()), now(), 'enqueue', 'test', 'noop', jsonb_build_object('n', n)
            FROM generate_series(1, $1) AS n",
         &[&number],
     );

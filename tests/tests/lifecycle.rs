@@ -292,3 +292,24 @@ fn a_schema_that_somebody_else_made_is_not_adopted() {
     let (code, ..) = session.error("CREATE EXTENSION pg_recur");
     assert_eq!(code, "42P06");
 }
+
+/// Texts go through Rust, whose strings are UTF-8.
+#[test]
+fn other_encodings_are_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.session("postgres");
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let name = encoding.to_lowercase();
+        session.batch(&format!(
+            "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        ));
+        assert_eq!(
+            cluster.session(&name).error("CREATE EXTENSION pg_recur"),
+            (
+                "0A000".into(),
+                format!("pg_recur needs a database in UTF8, and \"{name}\" is in {encoding}"),
+                "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 makes one.".into()
+            )
+        );
+    }
+}
