@@ -61,8 +61,8 @@ pub struct Tick {
     pub still_due: bool,
     /// When the last of the locked timers was due.
     pub last_due_at: Option<Instant>,
-    /// With `Order::Fair`: the tenant that was served last.
-    pub last_tenant: Option<String>,
+    /// With `Order::Fair`: the tenant up to which all have had their turn.
+    pub last_tenant: String,
     /// How late each dispatch was, in microseconds.
     pub lateness: Vec<i64>,
     /// When the first of those is available that are not yet: the first dispatcher has to tell of them then.
@@ -124,15 +124,15 @@ const SKIPPING_WAITS_AT_MOST: i32 = 50;
 /// Locks what the batch is about.
 fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     let _patience = LockTimeout::of_millis(SKIPPING_WAITS_AT_MOST);
-    let mut last_tenant = None;
+    let mut last_tenant = String::new();
     let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
         Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
         Order::Staged(window) => store::lock_due(window.from, window.until, batch_size)?,
         Order::Fair { after_tenant } => {
-            let (locked, last) =
+            let (locked, reached) =
                 store::lock_due_fairly(scope.from, scope.now, batch_size, after_tenant)?;
-            last_tenant = last;
+            last_tenant = reached;
             locked
         }
     };

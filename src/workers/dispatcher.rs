@@ -340,7 +340,7 @@ impl Dispatcher {
         match self.turn {
             Turn::Tenants => {
                 self.turn = Turn::Untenanted;
-                self.last_tenant = tick.last_tenant.clone().unwrap_or_default();
+                self.last_tenant.clone_from(&tick.last_tenant);
                 return at_once;
             }
             Turn::Untenanted => {
