@@ -369,6 +369,11 @@ pub fn next_instant(from: Instant) -> Option<Instant> {
     peek::first(installation::find()?.timers_due, From::At(from))
 }
 
+/// The first one after this.
+pub fn next_instant_after(after: Instant) -> Option<Instant> {
+    peek::first(installation::find()?.timers_due, From::After(after))
+}
+
 /// The first instant of a stretch of time at which at least so many timers are due.
 pub fn find_herd(after: Instant, until: Instant, size: i64) -> SpiResult<Option<Instant>> {
     /// Beyond so many herds' worth of others it is not looked for: it is found when it is nearer.

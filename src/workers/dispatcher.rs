@@ -79,7 +79,8 @@ struct Dispatcher {
     number: u8,
     /// No timer is due before: scanning from here spares the index entries that earlier advances have left behind.
     low_water: DateTime<Utc>,
-    /// When the next timer is due, as far as was known when it last went to sleep.
+    /// When the next timer is due, as far as was known when it last went to sleep. (Not one that is due already, and locked
+    /// elsewhere: that keeps no other from being staged.)
     expected: DateTime<Utc>,
     /// While a backlog is drained, oldest first: how far it has come.
     drained_until: Option<DateTime<Utc>>,
@@ -117,7 +118,10 @@ enum Turn {
 /// What a turn found out about the time to come.
 #[derive(Default)]
 struct Outlook {
+    /// When the first timer is due, or was: then it is locked elsewhere.
     next_instant: Option<DateTime<Utc>>,
+    /// When the first one is that is not due yet.
+    coming: Option<DateTime<Utc>>,
     /// If it was looked for.
     herd: Option<Option<DateTime<Utc>>>,
 }
@@ -209,6 +213,10 @@ impl Dispatcher {
                     (Some(next), None) if nothing_due => next,
                     _ => store::next_instant(low_water),
                 };
+                let coming = match next_instant {
+                    Some(next) if next <= now => store::next_instant_after(now),
+                    next => next,
+                };
                 let herd = herd_within
                     .map(|stretch| match next_instant {
                         Some(next) if next <= stretch.until => {
@@ -218,7 +226,11 @@ impl Dispatcher {
                         _ => Ok(None),
                     })
                     .transpose()?;
-                Ok(Outlook { next_instant, herd })
+                Ok(Outlook {
+                    next_instant,
+                    coming,
+                    herd,
+                })
             };
             let outlook = or_raise(look());
             let expected = [available_later, forgotten];
@@ -362,7 +374,7 @@ impl Dispatcher {
             // Once more from the start, for what others held locked meanwhile.
             return at_once;
         }
-        self.expected = outlook.next_instant.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        self.expected = outlook.coming.unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.low_water = outlook
             .next_instant
             .unwrap_or(scope.now)
@@ -389,30 +401,30 @@ impl Dispatcher {
             Some((window, _)) => self.staged_until = window.until,
             None => {}
         }
-        self.next_look(scope.now, outlook.next_instant)
+        self.next_look(scope.now, outlook)
     }
 
-    fn next_look(&mut self, now: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
+    fn next_look(&mut self, now: DateTime<Utc>, outlook: &Outlook) -> DateTime<Utc> {
         self.safety_net = after(now, guc::check_interval());
         if let (Some(herd), Some(lookahead)) = (self.herd, guc::lookahead()) {
             let stage_at = herd - TimeDelta::from_std(lookahead).unwrap_or_default();
             self.safety_net = self.safety_net.min(stage_at);
         }
-        let Some(next) = next else {
-            return self.safety_net;
-        };
-        // Due, and still there after the batch: it is locked elsewhere.
-        if next <= now {
-            let wait = self.locked_wait;
-            self.locked_wait = (wait * 2).min(LOCKED_ELSEWHERE.1);
-            return self.safety_net.min(after(time::now(), wait));
+        let mut look_at = self.safety_net;
+        if let Some(coming) = outlook.coming {
+            look_at = look_at.min(match guc::lookahead() {
+                Some(_) if coming > self.staged_until => coming - STAGED_AHEAD.0,
+                _ => coming,
+            });
         }
-        self.locked_wait = LOCKED_ELSEWHERE.0;
-        let look_at = match guc::lookahead() {
-            Some(_) if next > self.staged_until => next - STAGED_AHEAD.0,
-            _ => next,
-        };
-        self.safety_net.min(look_at)
+        // Due, and still there after the batch: it is locked elsewhere.
+        if outlook.next_instant.is_some_and(|next| next <= now) {
+            look_at = look_at.min(after(time::now(), self.locked_wait));
+            self.locked_wait = (self.locked_wait * 2).min(LOCKED_ELSEWHERE.1);
+        } else {
+            self.locked_wait = LOCKED_ELSEWHERE.0;
+        }
+        look_at
     }
 
     fn sleep(&self) -> Duration {
