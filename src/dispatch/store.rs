@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 queries! {
     LOCK_DUE = "lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    LOCK_DUE_AHEAD = "lock_due_ahead.sql" (TIMESTAMPTZOID, TIDOID, TIMESTAMPTZOID, INT8OID);
     LOCK_DUE_UNTENANTED = "lock_due_untenanted.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID, INT4OID);
     READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
@@ -37,6 +38,23 @@ queries! {
 type Instant = DateTime<Utc>;
 /// Where in its table a row is. It stays there while nobody can change it.
 pub type Place = pg_sys::ItemPointerData;
+
+/// A place among the timers in the order of when they are due.
+#[derive(Clone, Copy)]
+pub struct Position {
+    pub due_at: Instant,
+    place: Place,
+}
+
+impl Position {
+    /// Before all that are due then.
+    pub fn before(due_at: Instant) -> Position {
+        Position {
+            due_at,
+            place: Place::default(),
+        }
+    }
+}
 
 /// A due timer that this transaction has locked.
 #[derive(Clone)]
@@ -76,6 +94,15 @@ pub struct StoredDefinition {
     pub place: Place,
 }
 
+impl LockedTimer {
+    pub fn position(&self) -> Position {
+        Position {
+            due_at: self.due_at,
+            place: self.place,
+        }
+    }
+}
+
 fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
     Ok(LockedTimer {
         action: uuid_at(row, 1)?,
@@ -94,6 +121,17 @@ pub fn lock_due(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<Locked
         limit.into(),
     ];
     LOCK_DUE.with(|query| query.rows(&arguments, locked_timer))
+}
+
+/// What will be due, from behind a position on.
+pub fn lock_due_ahead(after: Position, until: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
+    let arguments = [
+        time::timestamptz(after.due_at).into(),
+        after.place.into(),
+        time::timestamptz(until).into(),
+        limit.into(),
+    ];
+    LOCK_DUE_AHEAD.with(|query| query.rows(&arguments, locked_timer))
 }
 
 /// Those of tenant `default` alone.

@@ -4,7 +4,9 @@ use super::decide::{self, Decision, Due, EndReason, Horizon, Overlap, Then};
 use super::definition::{self, Compiled};
 use super::later::Announced;
 use super::repeated::Repeated;
-use super::store::{self, Advance, LockedTimer, NewDispatch, NewEvents, StoredDefinition};
+use super::store::{
+    self, Advance, LockedTimer, NewDispatch, NewEvents, Position, StoredDefinition,
+};
 use super::{announce, id};
 use crate::guc;
 use crate::pg::lock_timeout::LockTimeout;
@@ -36,14 +38,14 @@ pub enum Order {
     Untenanted,
     /// A share for every tenant, beginning after this one.
     Fair { after_tenant: String },
-    /// What will be due between these instants, ahead of its time.
-    Staged(Window),
+    /// What will be due, ahead of its time.
+    Staged(Ahead),
 }
 
-/// A stretch of time to come, both ends included.
+/// What of the time to come: all behind a position, up to an instant.
 #[derive(Clone, Copy)]
-pub struct Window {
-    pub from: Instant,
+pub struct Ahead {
+    pub after: Position,
     pub until: Instant,
 }
 
@@ -59,8 +61,10 @@ pub struct Tick {
     pub full: bool,
     /// Some of its timers are due once more: only a part of what they missed was made up for.
     pub still_due: bool,
-    /// When the last of the locked timers was due.
-    pub last_due_at: Option<Instant>,
+    /// The last of the locked timers.
+    pub last: Option<Position>,
+    /// It took nothing, because it could not be locked in time: nobody knows what there is.
+    pub timed_out: bool,
     /// With `Order::Fair`: the tenant up to which all have had their turn.
     pub last_tenant: String,
     /// How late each dispatch was, in microseconds.
@@ -97,7 +101,12 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
             tick
         }
         // As with any row that is locked elsewhere: later.
-        Err(failure) if failure.is_lock_timeout() => return Ok(Tick::default()),
+        Err(failure) if failure.is_lock_timeout() => {
+            return Ok(Tick {
+                timed_out: true,
+                ..Tick::default()
+            });
+        }
         // One of them is to blame. Alone, each shows whether it is the one.
         Err(_) => {
             let (mut tick, locked) = lock(scope, batch_size)?;
@@ -128,7 +137,7 @@ fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
         Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
-        Order::Staged(window) => store::lock_due(window.from, window.until, batch_size)?,
+        Order::Staged(ahead) => store::lock_due_ahead(ahead.after, ahead.until, batch_size)?,
         Order::Fair { after_tenant } => {
             let (locked, reached) =
                 store::lock_due_fairly(scope.from, scope.now, batch_size, after_tenant)?;
@@ -138,7 +147,7 @@ fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     };
     let tick = Tick {
         full: locked.len() as i64 == batch_size,
-        last_due_at: locked.last().map(|timer| timer.due_at),
+        last: locked.last().map(LockedTimer::position),
         last_tenant,
         ..Tick::default()
     };
@@ -200,6 +209,11 @@ impl Tick {
     /// There may be more that is due.
     pub fn more(&self) -> bool {
         self.full || self.still_due
+    }
+
+    /// When the last of the locked timers was due.
+    pub fn last_due_at(&self) -> Option<Instant> {
+        self.last.map(|last| last.due_at)
     }
 
     fn add(&mut self, written: Written, errors: &mut Vec<ActionError>) {
@@ -300,14 +314,14 @@ fn decide_all<'a>(
                 .push(ActionError::bad_definition(timer.action, message)),
         }
     }
-    if let Order::Staged(window) = scope.order {
+    if let Order::Staged(ahead) = scope.order {
         // Where the decision could still change before the instant, it is taken then.
         compiled.retain(|(_, _, one)| {
             one.policy.overlap == Overlap::Allow && one.policy.horizon.is_none()
         });
         for (_, _, one) in &mut compiled {
             one.policy.horizon = Some(Horizon {
-                reach: window.until - scope.now,
+                reach: ahead.until - scope.now,
                 count: None,
             });
         }

@@ -184,15 +184,33 @@ const HERD: i64 = 1_100;
 
 /// A herd that is due at one instant, some seconds from now; returns the instant.
 fn gather(session: &mut Session) -> DateTime<Utc> {
+    gather_with(session, 0, HERD, 15)
+}
+
+/// The same, with some that have to be decided at the instant, in so many seconds.
+fn gather_with(session: &mut Session, careful: i64, plain: i64, seconds: i32) -> DateTime<Utc> {
+    create_resting(session, "skip", careful);
+    create_resting(session, "allow", plain);
+    session.batch("BEGIN");
+    let instant = set_off(session, seconds);
+    session.batch("COMMIT");
+    instant
+}
+
+fn create_resting(session: &mut Session, overlap: &str, count: i64) {
     session.batch(&format!(
-        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', enabled => false)) FROM generate_series(1, {HERD}) AS n"
+        "SELECT count(recur.create('{overlap}' || n, '@yearly', 'p', 't', overlap => '{overlap}', enabled => false))
+           FROM generate_series(1, {count}) AS n"
     ));
+}
+
+/// All that rest will be due in so many seconds.
+fn set_off(session: &mut Session, seconds: i32) -> DateTime<Utc> {
     let instant: DateTime<Utc> = session.value(
-        "SELECT date_trunc('second', clock_timestamp()) + interval '15 seconds'",
-        &[],
+        "SELECT date_trunc('second', clock_timestamp()) + $1 * interval '1 second'",
+        &[&f64::from(seconds)],
     );
     let schedule = instant.format("%-S %-M %-H * * *").to_string();
-    session.batch("BEGIN");
     session.execute(
         "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day' WHERE action_type = 't'",
         &[&schedule],
@@ -201,7 +219,6 @@ fn gather(session: &mut Session) -> DateTime<Utc> {
         "UPDATE recur.timers SET enabled = true, next_run_at = $1 WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
         &[&instant],
     );
-    session.batch("COMMIT");
     instant
 }
 
@@ -219,7 +236,7 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     });
     // It is still the window: what is staged can neither be claimed nor kept from changing.
     let row = &session.rows(
-        "SELECT id FROM recur.definitions WHERE name IN ('a1', 'a2') ORDER BY name",
+        "SELECT id FROM recur.definitions WHERE name IN ('allow1', 'allow2') ORDER BY name",
         &[],
     );
     let (paused, edited): (Uuid, Uuid) = (row[0].get(0), row[1].get(0));
@@ -284,4 +301,60 @@ fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
     eventually("all are staged, long before it is the next instant", || {
         session.value::<i64>(staged, &[&instant]) == HERD
     });
+}
+
+fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
+    session.value(
+        "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
+        &[&instant],
+    )
+}
+
+/// More of them than a batch holds, and they are not moved on.
+#[test]
+fn those_that_have_to_be_decided_at_the_instant_keep_no_other_from_being_staged() {
+    let cluster = Cluster::with(
+        "shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60\nrecur.batch_size = 100",
+    );
+    let mut session = cluster.database("app");
+    let instant = gather_with(&mut session, 350, HERD, 50);
+    eventually("all others are staged", || {
+        staged(&mut session, instant) == HERD
+    });
+    let careful: i64 = session.value(
+        "SELECT count(*) FROM recur.recurring_actions WHERE overlap = 'skip' AND next_run_at = $1",
+        &[&instant],
+    );
+    assert_eq!(careful, 350);
+}
+
+/// What could not be locked in time is not taken for what has been staged.
+#[test]
+fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60");
+    let mut session = cluster.database("app");
+    let mut observer = cluster.session("app");
+    let mut holder = cluster.session("app");
+    let waits = "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+                  WHERE l.relation = 'recur.timers'::regclass AND NOT l.granted AND a.backend_type = $1";
+    create_resting(&mut session, "allow", HERD);
+    session.batch("BEGIN");
+    let instant = set_off(&mut session, 50);
+    // He is next in line for the table: when there is a herd, he has it.
+    std::thread::scope(|scope| {
+        let holder =
+            scope.spawn(|| holder.batch("BEGIN; LOCK TABLE recur.timers IN EXCLUSIVE MODE"));
+        eventually("he waits for it", || {
+            observer.value::<i64>(waits, &[&"client backend"]) == 1
+        });
+        session.batch("COMMIT");
+        holder.join().unwrap();
+    });
+    for waiting in [1, 0] {
+        eventually("the dispatcher waits, and gives up", || {
+            observer.value::<i64>(waits, &[&"pg_recur dispatcher"]) == waiting
+        });
+    }
+    holder.batch("COMMIT");
+    eventually("all are staged", || staged(&mut session, instant) == HERD);
 }
