@@ -27,8 +27,6 @@ queries! {
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
-    COUNT_DUE_AT = "count_due_at.sql" (TIMESTAMPTZOID, INT8OID);
-    NTH_DUE = "nth_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
     RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
     EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID);
@@ -410,44 +408,6 @@ pub fn next_instant(from: Instant) -> Option<Instant> {
 /// The first one after this.
 pub fn next_instant_after(after: Instant) -> Option<Instant> {
     peek::first(installation::find()?.timers_due, From::After(after))
-}
-
-/// The first instant of a stretch of time at which at least so many timers are due.
-pub fn find_herd(after: Instant, until: Instant, size: i64) -> SpiResult<Option<Instant>> {
-    /// Beyond so many herds' worth of others it is not looked for: it is found when it is nearer.
-    const HOPS: usize = 20;
-    let mut from = after;
-    for _ in 0..HOPS {
-        let Some(at) = nth_due(from, until, size - 1)? else {
-            return Ok(None);
-        };
-        if count_due_at(at, size)? == size {
-            return Ok(Some(at));
-        }
-        from = at;
-    }
-    Ok(None)
-}
-
-fn nth_due(after: Instant, until: Instant, offset: i64) -> SpiResult<Option<Instant>> {
-    NTH_DUE.with(|query| {
-        let arguments = [
-            time::timestamptz(after).into(),
-            time::timestamptz(until).into(),
-            offset.into(),
-        ];
-        let rows = query.rows(&arguments, |row| instant_at(row, 1))?;
-        Ok(rows.into_iter().flatten().next())
-    })
-}
-
-/// How many timers are due at exactly this instant, counting no further than `limit`.
-fn count_due_at(instant: Instant, limit: i64) -> SpiResult<i64> {
-    COUNT_DUE_AT.with(|query| {
-        let arguments = [time::timestamptz(instant).into(), limit.into()];
-        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
-        Ok(rows.into_iter().next().unwrap_or(0))
-    })
 }
 
 /// (channel, payload), as arrays.

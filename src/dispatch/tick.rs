@@ -63,6 +63,8 @@ pub struct Tick {
     pub still_due: bool,
     /// The last of the locked timers.
     pub last: Option<Position>,
+    /// With `Order::Staged`: so many of them are left to their instant.
+    pub left: usize,
     /// It took nothing, because it could not be locked in time: nobody knows what there is.
     pub timed_out: bool,
     /// With `Order::Fair`: the tenant up to which all have had their turn.
@@ -173,6 +175,7 @@ struct Written {
     skipped: u64,
     ended: Vec<(Uuid, EndReason)>,
     still_due: bool,
+    left: usize,
     lateness: Vec<i64>,
     available_later: Option<Instant>,
     /// Actions that can't be evaluated, and why.
@@ -221,6 +224,7 @@ impl Tick {
         self.skipped += written.skipped;
         self.ended.extend(written.ended);
         self.still_due |= written.still_due;
+        self.left += written.left;
         self.lateness.extend(written.lateness);
         self.available_later = self
             .available_later
@@ -239,6 +243,7 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
     let definitions = store::read_definitions(locked.iter().map(|timer| timer.action).collect())?;
     let mut written = Written::default();
     let decisions = decide_all(scope, locked, &definitions, &mut written)?;
+    written.left = locked.len() - decisions.len();
 
     let mut new = new_dispatches(&decisions, &definitions, now);
     let repeated = Repeated::of(locked);

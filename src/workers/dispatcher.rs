@@ -277,8 +277,11 @@ impl Dispatcher {
             self.drained_until = None;
             self.untenanted_until = None;
             self.herds.look_again();
-            self.staged_until = DateTime::UNIX_EPOCH;
-            self.reached = None;
+            // What is due before it is as it was.
+            let due_at = instant(due_at);
+            let just_before = due_at - TimeDelta::microseconds(1);
+            self.staged_until = self.staged_until.min(just_before);
+            self.reached = self.reached.filter(|reached| reached.due_at < due_at);
         }
         if let Some(available_at) = posted.available_at {
             self.announcer.note(instant(available_at));
@@ -394,8 +397,8 @@ impl Dispatcher {
 
     fn next_look(&mut self, now: DateTime<Utc>, outlook: &Outlook) -> DateTime<Utc> {
         self.safety_net = after(now, guc::check_interval());
-        if let Some(stage_at) = self.herds.stage_at() {
-            self.safety_net = self.safety_net.min(stage_at);
+        if let Some(turn) = self.herds.next_turn() {
+            self.safety_net = self.safety_net.min(turn);
         }
         let mut look_at = self.safety_net;
         if let Some(coming) = outlook.coming {

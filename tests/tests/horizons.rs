@@ -191,10 +191,18 @@ fn gather(session: &mut Session) -> DateTime<Utc> {
 fn gather_with(session: &mut Session, careful: i64, plain: i64, seconds: i32) -> DateTime<Utc> {
     create_resting(session, "skip", careful);
     create_resting(session, "allow", plain);
+    let instant = in_seconds(session, seconds);
     session.batch("BEGIN");
-    let instant = set_off(session, seconds);
+    set_off(session, instant);
     session.batch("COMMIT");
     instant
+}
+
+fn in_seconds(session: &mut Session, seconds: i32) -> DateTime<Utc> {
+    session.value(
+        "SELECT date_trunc('second', clock_timestamp()) + $1 * interval '1 second'",
+        &[&f64::from(seconds)],
+    )
 }
 
 fn create_resting(session: &mut Session, overlap: &str, count: i64) {
@@ -204,12 +212,8 @@ fn create_resting(session: &mut Session, overlap: &str, count: i64) {
     ));
 }
 
-/// All that rest will be due in so many seconds.
-fn set_off(session: &mut Session, seconds: i32) -> DateTime<Utc> {
-    let instant: DateTime<Utc> = session.value(
-        "SELECT date_trunc('second', clock_timestamp()) + $1 * interval '1 second'",
-        &[&f64::from(seconds)],
-    );
+/// All that rest will be due at this instant.
+fn set_off(session: &mut Session, instant: DateTime<Utc>) {
     let schedule = instant.format("%-S %-M %-H * * *").to_string();
     session.execute(
         "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day' WHERE action_type = 't'",
@@ -219,7 +223,6 @@ fn set_off(session: &mut Session, seconds: i32) -> DateTime<Utc> {
         "UPDATE recur.timers SET enabled = true, next_run_at = $1 WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
         &[&instant],
     );
-    instant
 }
 
 #[test]
@@ -338,8 +341,9 @@ fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
     let waits = "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
                   WHERE l.relation = 'recur.timers'::regclass AND NOT l.granted AND a.backend_type = $1";
     create_resting(&mut session, "allow", HERD);
+    let instant = in_seconds(&mut session, 50);
     session.batch("BEGIN");
-    let instant = set_off(&mut session, 50);
+    set_off(&mut session, instant);
     // He is next in line for the table: when there is a herd, he has it.
     std::thread::scope(|scope| {
         let holder =
@@ -357,4 +361,40 @@ fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
     }
     holder.batch("COMMIT");
     eventually("all are staged", || staged(&mut session, instant) == HERD);
+}
+
+/// Nothing of it can be staged, and that is not found out anew for each timer that somebody sets.
+#[test]
+fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
+    const ROUNDS: i64 = 20;
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60");
+    let mut session = cluster.database("app");
+    let instant = gather_with(&mut session, HERD, 0, 50);
+    let batches = |session: &mut Session| -> i64 {
+        session.value("SELECT coalesce(max(batches), 0) FROM recur.stats", &[])
+    };
+    eventually("it is gone through", || batches(&mut session) >= 2);
+    let before = batches(&mut session);
+    for round in 1..=ROUNDS {
+        session.execute(
+            "SELECT recur.create('other' || $1::bigint, '1h', 'p', 'other')",
+            &[&round],
+        );
+        eventually("the other one runs", || {
+            session.value::<i64>(
+                "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 'other'",
+                &[],
+            ) == round
+        });
+    }
+    let futile = batches(&mut session) - before - ROUNDS;
+    assert!(futile < ROUNDS / 2, "{futile} batches that staged nothing");
+
+    create_resting(&mut session, "allow", HERD);
+    session.batch("BEGIN");
+    set_off(&mut session, instant);
+    session.batch("COMMIT");
+    eventually("those that have joined it are staged", || {
+        staged(&mut session, instant) == HERD
+    });
 }
