@@ -105,7 +105,7 @@ pub fn of_this_database() -> Option<Stats> {
 }
 
 pub fn count_tick(tick: &Tick) {
-    if tick.last_due_at.is_none() {
+    if tick.last.is_none() {
         return; // It had nothing to do.
     }
     update(|stats| {

@@ -44,7 +44,7 @@ fn tick(
         failed += batch.failed as i64;
         again |= batch.still_due;
         // From where this batch came to: what it has moved on is, within this transaction, still in the way.
-        scope.from = match batch.last_due_at {
+        scope.from = match batch.last_due_at() {
             Some(last) if batch.full => last,
             _ if again => DateTime::UNIX_EPOCH,
             _ => break,

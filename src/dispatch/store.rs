@@ -14,8 +14,9 @@ use uuid::Uuid;
 
 queries! {
     LOCK_DUE = "lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    LOCK_DUE_AHEAD = "lock_due_ahead.sql" (TIMESTAMPTZOID, TIDOID, TIMESTAMPTZOID, INT8OID);
     LOCK_DUE_UNTENANTED = "lock_due_untenanted.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
-    LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID);
+    LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID, INT4OID);
     READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
     UNFINISHED = "unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
     TAKE_BACK_FINISHED = "take_back_finished.sql" (UUIDARRAYOID);
@@ -26,8 +27,6 @@ queries! {
     ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
-    COUNT_DUE_AT = "count_due_at.sql" (TIMESTAMPTZOID, INT8OID);
-    NTH_DUE = "nth_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
     RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
     EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID);
@@ -37,6 +36,23 @@ queries! {
 type Instant = DateTime<Utc>;
 /// Where in its table a row is. It stays there while nobody can change it.
 pub type Place = pg_sys::ItemPointerData;
+
+/// A place among the timers in the order of when they are due.
+#[derive(Clone, Copy)]
+pub struct Position {
+    pub due_at: Instant,
+    place: Place,
+}
+
+impl Position {
+    /// Before all that are due then.
+    pub fn before(due_at: Instant) -> Position {
+        Position {
+            due_at,
+            place: Place::default(),
+        }
+    }
+}
 
 /// A due timer that this transaction has locked.
 #[derive(Clone)]
@@ -76,6 +92,15 @@ pub struct StoredDefinition {
     pub place: Place,
 }
 
+impl LockedTimer {
+    pub fn position(&self) -> Position {
+        Position {
+            due_at: self.due_at,
+            place: self.place,
+        }
+    }
+}
+
 fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
     Ok(LockedTimer {
         action: uuid_at(row, 1)?,
@@ -96,6 +121,17 @@ pub fn lock_due(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<Locked
     LOCK_DUE.with(|query| query.rows(&arguments, locked_timer))
 }
 
+/// What will be due, from behind a position on.
+pub fn lock_due_ahead(after: Position, until: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
+    let arguments = [
+        time::timestamptz(after.due_at).into(),
+        after.place.into(),
+        time::timestamptz(until).into(),
+        limit.into(),
+    ];
+    LOCK_DUE_AHEAD.with(|query| query.rows(&arguments, locked_timer))
+}
+
 /// Those of tenant `default` alone.
 pub fn lock_due_untenanted(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
     let arguments = [
@@ -106,26 +142,41 @@ pub fn lock_due_untenanted(from: Instant, now: Instant, limit: i64) -> SpiResult
     LOCK_DUE_UNTENANTED.with(|query| query.rows(&arguments, locked_timer))
 }
 
-/// The timers, and the tenant that was served last.
+/// The timers, and the tenant after which the next turn begins: all before it have had theirs.
 pub fn lock_due_fairly(
     from: Instant,
     now: Instant,
     limit: i64,
     after_tenant: &str,
-) -> SpiResult<(Vec<LockedTimer>, Option<String>)> {
+) -> SpiResult<(Vec<LockedTimer>, String)> {
+    /// To pass so many in one turn takes a few milliseconds.
+    const TENANTS: i32 = 500;
     let arguments = [
         time::timestamptz(from).into(),
         time::timestamptz(now).into(),
         limit.into(),
         after_tenant.into(),
+        TENANTS.into(),
     ];
-    let rows = LOCK_DUE_FAIRLY.with(|query| {
+    let mut locked = Vec::new();
+    let (mut served, mut passed) = (None, None);
+    for (timer, tenant, hop) in LOCK_DUE_FAIRLY.with(|query| {
         query.rows(&arguments, |row| {
-            Ok((locked_timer(row)?, row.get::<String>(7)?))
+            let tenant: Option<String> = row.get(7)?;
+            let timer = tenant.is_some().then(|| locked_timer(row)).transpose()?;
+            Ok((timer, tenant, row.get(8)?))
         })
-    })?;
-    let last = rows.last().and_then(|(_, tenant)| tenant.clone());
-    Ok((rows.into_iter().map(|(timer, _)| timer).collect(), last))
+    })? {
+        locked.extend(timer);
+        served = tenant;
+        passed = hop;
+    }
+    // A full batch may have left out some of those that were passed. Behind the last tenant comes the first one.
+    let reached = match locked.len() as i64 == limit {
+        true => served,
+        false => passed,
+    };
+    Ok((locked, reached.unwrap_or_default()))
 }
 
 pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<HashMap<Uuid, StoredDefinition>> {
@@ -354,42 +405,9 @@ pub fn next_instant(from: Instant) -> Option<Instant> {
     peek::first(installation::find()?.timers_due, From::At(from))
 }
 
-/// The first instant of a stretch of time at which at least so many timers are due.
-pub fn find_herd(after: Instant, until: Instant, size: i64) -> SpiResult<Option<Instant>> {
-    /// Beyond so many herds' worth of others it is not looked for: it is found when it is nearer.
-    const HOPS: usize = 20;
-    let mut from = after;
-    for _ in 0..HOPS {
-        let Some(at) = nth_due(from, until, size - 1)? else {
-            return Ok(None);
-        };
-        if count_due_at(at, size)? == size {
-            return Ok(Some(at));
-        }
-        from = at;
-    }
-    Ok(None)
-}
-
-fn nth_due(after: Instant, until: Instant, offset: i64) -> SpiResult<Option<Instant>> {
-    NTH_DUE.with(|query| {
-        let arguments = [
-            time::timestamptz(after).into(),
-            time::timestamptz(until).into(),
-            offset.into(),
-        ];
-        let rows = query.rows(&arguments, |row| instant_at(row, 1))?;
-        Ok(rows.into_iter().flatten().next())
-    })
-}
-
-/// How many timers are due at exactly this instant, counting no further than `limit`.
-fn count_due_at(instant: Instant, limit: i64) -> SpiResult<i64> {
-    COUNT_DUE_AT.with(|query| {
-        let arguments = [time::timestamptz(instant).into(), limit.into()];
-        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
-        Ok(rows.into_iter().next().unwrap_or(0))
-    })
+/// The first one after this.
+pub fn next_instant_after(after: Instant) -> Option<Instant> {
+    peek::first(installation::find()?.timers_due, From::After(after))
 }
 
 /// (channel, payload), as arrays.

@@ -4,7 +4,9 @@ use super::decide::{self, Decision, Due, EndReason, Horizon, Overlap, Then};
 use super::definition::{self, Compiled};
 use super::later::Announced;
 use super::repeated::Repeated;
-use super::store::{self, Advance, LockedTimer, NewDispatch, NewEvents, StoredDefinition};
+use super::store::{
+    self, Advance, LockedTimer, NewDispatch, NewEvents, Position, StoredDefinition,
+};
 use super::{announce, id};
 use crate::guc;
 use crate::pg::lock_timeout::LockTimeout;
@@ -36,14 +38,14 @@ pub enum Order {
     Untenanted,
     /// A share for every tenant, beginning after this one.
     Fair { after_tenant: String },
-    /// What will be due between these instants, ahead of its time.
-    Staged(Window),
+    /// What will be due, ahead of its time.
+    Staged(Ahead),
 }
 
-/// A stretch of time to come, both ends included.
+/// What of the time to come: all behind a position, up to an instant.
 #[derive(Clone, Copy)]
-pub struct Window {
-    pub from: Instant,
+pub struct Ahead {
+    pub after: Position,
     pub until: Instant,
 }
 
@@ -59,10 +61,14 @@ pub struct Tick {
     pub full: bool,
     /// Some of its timers are due once more: only a part of what they missed was made up for.
     pub still_due: bool,
-    /// When the last of the locked timers was due.
-    pub last_due_at: Option<Instant>,
-    /// With `Order::Fair`: the tenant that was served last.
-    pub last_tenant: Option<String>,
+    /// The last of the locked timers.
+    pub last: Option<Position>,
+    /// With `Order::Staged`: so many of them are left to their instant.
+    pub left: usize,
+    /// It took nothing, because it could not be locked in time: nobody knows what there is.
+    pub timed_out: bool,
+    /// With `Order::Fair`: the tenant up to which all have had their turn.
+    pub last_tenant: String,
     /// How late each dispatch was, in microseconds.
     pub lateness: Vec<i64>,
     /// When the first of those is available that are not yet: the first dispatcher has to tell of them then.
@@ -97,7 +103,12 @@ fn try_run_batch(scope: &Scope, batch_size: i64) -> SpiResult<Tick> {
             tick
         }
         // As with any row that is locked elsewhere: later.
-        Err(failure) if failure.is_lock_timeout() => return Ok(Tick::default()),
+        Err(failure) if failure.is_lock_timeout() => {
+            return Ok(Tick {
+                timed_out: true,
+                ..Tick::default()
+            });
+        }
         // One of them is to blame. Alone, each shows whether it is the one.
         Err(_) => {
             let (mut tick, locked) = lock(scope, batch_size)?;
@@ -124,21 +135,21 @@ const SKIPPING_WAITS_AT_MOST: i32 = 50;
 /// Locks what the batch is about.
 fn lock(scope: &Scope, batch_size: i64) -> SpiResult<(Tick, Vec<LockedTimer>)> {
     let _patience = LockTimeout::of_millis(SKIPPING_WAITS_AT_MOST);
-    let mut last_tenant = None;
+    let mut last_tenant = String::new();
     let mut locked = match &scope.order {
         Order::Oldest => store::lock_due(scope.from, scope.now, batch_size)?,
         Order::Untenanted => store::lock_due_untenanted(scope.from, scope.now, batch_size)?,
-        Order::Staged(window) => store::lock_due(window.from, window.until, batch_size)?,
+        Order::Staged(ahead) => store::lock_due_ahead(ahead.after, ahead.until, batch_size)?,
         Order::Fair { after_tenant } => {
-            let (locked, last) =
+            let (locked, reached) =
                 store::lock_due_fairly(scope.from, scope.now, batch_size, after_tenant)?;
-            last_tenant = last;
+            last_tenant = reached;
             locked
         }
     };
     let tick = Tick {
         full: locked.len() as i64 == batch_size,
-        last_due_at: locked.last().map(|timer| timer.due_at),
+        last: locked.last().map(LockedTimer::position),
         last_tenant,
         ..Tick::default()
     };
@@ -164,6 +175,7 @@ struct Written {
     skipped: u64,
     ended: Vec<(Uuid, EndReason)>,
     still_due: bool,
+    left: usize,
     lateness: Vec<i64>,
     available_later: Option<Instant>,
     /// Actions that can't be evaluated, and why.
@@ -202,11 +214,17 @@ impl Tick {
         self.full || self.still_due
     }
 
+    /// When the last of the locked timers was due.
+    pub fn last_due_at(&self) -> Option<Instant> {
+        self.last.map(|last| last.due_at)
+    }
+
     fn add(&mut self, written: Written, errors: &mut Vec<ActionError>) {
         self.dispatched += written.dispatched;
         self.skipped += written.skipped;
         self.ended.extend(written.ended);
         self.still_due |= written.still_due;
+        self.left += written.left;
         self.lateness.extend(written.lateness);
         self.available_later = self
             .available_later
@@ -225,6 +243,7 @@ fn write(scope: &Scope, locked: &[LockedTimer], care: Care) -> SpiResult<Written
     let definitions = store::read_definitions(locked.iter().map(|timer| timer.action).collect())?;
     let mut written = Written::default();
     let decisions = decide_all(scope, locked, &definitions, &mut written)?;
+    written.left = locked.len() - decisions.len();
 
     let mut new = new_dispatches(&decisions, &definitions, now);
     let repeated = Repeated::of(locked);
@@ -300,14 +319,14 @@ fn decide_all<'a>(
                 .push(ActionError::bad_definition(timer.action, message)),
         }
     }
-    if let Order::Staged(window) = scope.order {
+    if let Order::Staged(ahead) = scope.order {
         // Where the decision could still change before the instant, it is taken then.
         compiled.retain(|(_, _, one)| {
             one.policy.overlap == Overlap::Allow && one.policy.horizon.is_none()
         });
         for (_, _, one) in &mut compiled {
             one.policy.horizon = Some(Horizon {
-                reach: window.until - scope.now,
+                reach: ahead.until - scope.now,
                 count: None,
             });
         }

@@ -1,11 +1,13 @@
 //! A dispatcher of one database: sleeps until the next instant, dispatches what is due, and so on.
 
 use super::announcer::Announcer;
+use super::herds::Herds;
 use super::summary::Summary;
 use super::worker::{Departs, Post};
-use super::{Backoff, reload_settings};
-use crate::dispatch::tick::{self, Order, Scope, Tick, Window};
-use crate::dispatch::{later, store};
+use super::{Backoff, after, reload_settings};
+use crate::dispatch::later;
+use crate::dispatch::store::{self, Position};
+use crate::dispatch::tick::{self, Ahead, Order, Scope, Tick};
 use crate::pg::{latch, time, transaction};
 use crate::shared::{self, Departure, Posted, WorkerState};
 use crate::{guc, stats, wake};
@@ -14,14 +16,10 @@ use pgrx::prelude::*;
 use pgrx::spi::SpiResult;
 use std::time::{Duration, Instant};
 
-/// So many actions due at one instant are a herd: their dispatches are staged well ahead of it, because they take a while.
-const HERD: i64 = 1_000;
-/// Others are staged just so early that they are on disk when their instant comes: what is left to do then is to tell of
-/// them. As soon as one is due within the first span, all are staged that are due within the second.
+/// Dispatches that are no herd's are staged just so early that they are on disk when their instant comes: what is left to do
+/// then is to tell of them. As soon as one is due within the first span, all are staged that are due within the second.
 const STAGED_AHEAD: (TimeDelta, TimeDelta) =
     (TimeDelta::milliseconds(50), TimeDelta::milliseconds(100));
-/// Looking for them takes a fraction of a millisecond.
-const LOOK_FOR_HERDS_EVERY: TimeDelta = TimeDelta::milliseconds(500);
 /// From time to time the dispatcher looks at all timers, whatever it believes: a safety net below the safety net.
 const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
 /// Rows that are due but locked by somebody else: his commit may wake us, his rollback does not. We look again soon, and
@@ -79,7 +77,8 @@ struct Dispatcher {
     number: u8,
     /// No timer is due before: scanning from here spares the index entries that earlier advances have left behind.
     low_water: DateTime<Utc>,
-    /// When the next timer is due, as far as was known when it last went to sleep.
+    /// When the next timer is due, as far as was known when it last went to sleep. (Not one that is due already, and locked
+    /// elsewhere: that keeps no other from being staged.)
     expected: DateTime<Utc>,
     /// While a backlog is drained, oldest first: how far it has come.
     drained_until: Option<DateTime<Utc>>,
@@ -89,14 +88,11 @@ struct Dispatcher {
     last_tenant: String,
     /// How far those without a tenant have come.
     untenanted_until: Option<DateTime<Utc>>,
-    /// The next herd, as far as is known.
-    herd: Option<DateTime<Utc>>,
-    /// When it was last looked for.
-    herd_looked_for: DateTime<Utc>,
-    /// The one that was staged last, but for those of it that have to be decided at the instant.
-    herd_staged: DateTime<Utc>,
+    herds: Herds,
     /// What is due up to here has been staged, but for what has to be decided at its instant.
     staged_until: DateTime<Utc>,
+    /// How far it has come with what is due behind that, if one batch was not enough.
+    reached: Option<Position>,
     /// When it looks at the timers again, unless somebody sets one before.
     look_at: DateTime<Utc>,
     /// When it would, if it knew of nothing to come.
@@ -114,10 +110,21 @@ enum Turn {
     Untenanted,
 }
 
+/// What a turn stages.
+#[derive(Clone, Copy)]
+enum Staging {
+    /// What is due in a moment.
+    Near(Ahead),
+    Herd(Ahead),
+}
+
 /// What a turn found out about the time to come.
 #[derive(Default)]
 struct Outlook {
+    /// When the first timer is due, or was: then it is locked elsewhere.
     next_instant: Option<DateTime<Utc>>,
+    /// When the first one is that is not due yet.
+    coming: Option<DateTime<Utc>>,
     /// If it was looked for.
     herd: Option<Option<DateTime<Utc>>>,
 }
@@ -133,10 +140,9 @@ impl Dispatcher {
             turn: Turn::Oldest,
             last_tenant: String::new(),
             untenanted_until: None,
-            herd: None,
-            herd_looked_for: DateTime::UNIX_EPOCH,
-            herd_staged: DateTime::UNIX_EPOCH,
+            herds: Herds::new(),
             staged_until: DateTime::UNIX_EPOCH,
+            reached: None,
             look_at: DateTime::UNIX_EPOCH,
             safety_net: DateTime::UNIX_EPOCH,
             announcer: Announcer::new(),
@@ -168,8 +174,8 @@ impl Dispatcher {
         let announced_until = (self.announces() && self.look_at == self.safety_net)
             .then(|| self.announcer.announced_until());
         let scope = self.scope(now);
-        let staging = self.window_to_stage(now);
-        let herd_within = self.stretch_to_look_for_herds(now);
+        let staging = self.staging(now);
+        let herd_within = self.herds.to_look_for(now);
         let low_water = self.low_water;
         let announces = self.announces();
         let may_be_due = !matches!(scope.order, Order::Oldest)
@@ -183,11 +189,11 @@ impl Dispatcher {
                 true => Tick::default(),
                 false => tick::run_batch(&scope),
             };
-            let staged = staging.map(|window| {
+            let staged = staging.map(|(Staging::Herd(ahead) | Staging::Near(ahead))| {
                 tick::run_batch(&Scope {
                     now,
                     from: now,
-                    order: Order::Staged(window),
+                    order: Order::Staged(ahead),
                 })
             });
             let later = [Some(&tick), staged.as_ref()];
@@ -209,16 +215,18 @@ impl Dispatcher {
                     (Some(next), None) if nothing_due => next,
                     _ => store::next_instant(low_water),
                 };
+                let coming = match next_instant {
+                    Some(next) if next <= now => store::next_instant_after(now),
+                    next => next,
+                };
                 let herd = herd_within
-                    .map(|stretch| match next_instant {
-                        Some(next) if next <= stretch.until => {
-                            store::find_herd(stretch.from, stretch.until, HERD)
-                        }
-                        // Nothing at all is due so soon.
-                        _ => Ok(None),
-                    })
+                    .map(|stretch| stretch.find(next_instant))
                     .transpose()?;
-                Ok(Outlook { next_instant, herd })
+                Ok(Outlook {
+                    next_instant,
+                    coming,
+                    herd,
+                })
             };
             let outlook = or_raise(look());
             let expected = [available_later, forgotten];
@@ -249,9 +257,8 @@ impl Dispatcher {
         if self.look_at > after(now, guc::check_interval()) {
             self.look_at = DateTime::UNIX_EPOCH;
             self.staged_until = DateTime::UNIX_EPOCH;
-            self.herd = None;
-            self.herd_looked_for = DateTime::UNIX_EPOCH;
-            self.herd_staged = DateTime::UNIX_EPOCH;
+            self.reached = None;
+            self.herds = Herds::new();
             self.announcer.look_again();
         }
     }
@@ -269,10 +276,12 @@ impl Dispatcher {
             self.look_at = DateTime::UNIX_EPOCH;
             self.drained_until = None;
             self.untenanted_until = None;
-            // It may belong to a herd that comes before the one that is known, which goes on being staged meanwhile.
-            self.herd_looked_for = DateTime::UNIX_EPOCH;
-            self.herd_staged = DateTime::UNIX_EPOCH;
-            self.staged_until = DateTime::UNIX_EPOCH;
+            self.herds.look_again();
+            // What is due before it is as it was.
+            let due_at = instant(due_at);
+            let just_before = due_at - TimeDelta::microseconds(1);
+            self.staged_until = self.staged_until.min(just_before);
+            self.reached = self.reached.filter(|reached| reached.due_at < due_at);
         }
         if let Some(available_at) = posted.available_at {
             self.announcer.note(instant(available_at));
@@ -280,34 +289,19 @@ impl Dispatcher {
     }
 
     /// What is to be dispatched now, ahead of its time.
-    fn window_to_stage(&mut self, now: DateTime<Utc>) -> Option<Window> {
-        let lookahead = guc::lookahead()?;
-        // What is left of a herd whose instant has come is due like anything else.
-        self.herd = self.herd.filter(|instant| *instant > now);
+    fn staging(&mut self, now: DateTime<Utc>) -> Option<Staging> {
+        guc::lookahead()?;
+        let herd = self.herds.ahead(now);
         let next = self.expected;
-        if next > now && next <= now + STAGED_AHEAD.0 && next > self.staged_until {
-            return Some(Window {
-                from: next,
+        let is_near = next > now && next <= now + STAGED_AHEAD.0 && next > self.staged_until;
+        if is_near && !self.herds.is_next(next) {
+            let reached = self.reached.filter(|reached| reached.due_at >= next);
+            return Some(Staging::Near(Ahead {
+                after: reached.unwrap_or(Position::before(next)),
                 until: now + STAGED_AHEAD.1,
-            });
+            }));
         }
-        let herd = self.herd.filter(|herd| *herd <= after(now, lookahead))?;
-        Some(Window {
-            from: herd,
-            until: herd,
-        })
-    }
-
-    /// Where herds are to be looked for in this turn: so far ahead that none comes too near before the next time.
-    fn stretch_to_look_for_herds(&self, now: DateTime<Utc>) -> Option<Window> {
-        let lookahead = guc::lookahead()?;
-        let is_asked_for = self.herd_looked_for == DateTime::UNIX_EPOCH;
-        let is_time = is_asked_for
-            || self.herd.is_none() && now - self.herd_looked_for >= LOOK_FOR_HERDS_EVERY;
-        is_time.then(|| Window {
-            from: now.max(self.herd_staged),
-            until: after(now, lookahead + guc::check_interval()),
-        })
+        herd.map(Staging::Herd)
     }
 
     fn scope(&self, now: DateTime<Utc>) -> Scope {
@@ -333,27 +327,35 @@ impl Dispatcher {
         &mut self,
         scope: &Scope,
         tick: &Tick,
-        staged: Option<(Window, &Tick)>,
+        staged: Option<(Staging, &Tick)>,
         outlook: &Outlook,
     ) -> DateTime<Utc> {
         let at_once = DateTime::UNIX_EPOCH;
+        if let Some(found) = outlook.herd {
+            self.herds.note_found(found, scope.now);
+        }
+        let stages_more = staged.is_some_and(|(staging, batch)| self.note_staged(staging, batch));
         match self.turn {
             Turn::Tenants => {
                 self.turn = Turn::Untenanted;
-                self.last_tenant = tick.last_tenant.clone().unwrap_or_default();
+                if !tick.timed_out {
+                    self.last_tenant.clone_from(&tick.last_tenant);
+                }
                 return at_once;
             }
             Turn::Untenanted => {
                 self.turn = Turn::Oldest;
-                self.untenanted_until = match tick.full {
-                    true => tick.last_due_at,
-                    false => Some(scope.now),
-                };
+                if !tick.timed_out {
+                    self.untenanted_until = match tick.full {
+                        true => tick.last_due_at(),
+                        false => Some(scope.now),
+                    };
+                }
                 return at_once;
             }
             Turn::Oldest if tick.more() => {
                 self.turn = Turn::Tenants;
-                self.drained_until = tick.last_due_at.or(self.drained_until);
+                self.drained_until = tick.last_due_at().or(self.drained_until);
                 return at_once;
             }
             Turn::Oldest => self.untenanted_until = None,
@@ -362,57 +364,57 @@ impl Dispatcher {
             // Once more from the start, for what others held locked meanwhile.
             return at_once;
         }
-        self.expected = outlook.next_instant.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        self.expected = outlook.coming.unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.low_water = outlook
             .next_instant
             .unwrap_or(scope.now)
             .max(self.low_water);
-        let known = self.herd;
-        if let Some(found) = outlook.herd {
-            self.herd_looked_for = scope.now;
-            // The nearest first. What is left of the one that is being staged may be too few to be found again.
-            self.herd = match (known, found) {
-                (Some(known), Some(found)) => Some(known.min(found)),
-                _ => found.or(known),
-            };
+        if stages_more {
+            return at_once;
         }
-        match staged {
-            Some((_, batch)) if batch.full && batch.dispatched > 0 => return at_once,
-            // All of them, but for those that have to be decided at the instant.
-            Some((window, _)) if known == Some(window.until) => {
-                self.herd_staged = window.until;
-                self.herd = self.herd.filter(|herd| *herd != window.until);
-                // Another one may follow it.
-                self.herd_looked_for = DateTime::UNIX_EPOCH;
-                return at_once;
-            }
-            Some((window, _)) => self.staged_until = window.until,
-            None => {}
-        }
-        self.next_look(scope.now, outlook.next_instant)
+        self.next_look(scope.now, outlook)
     }
 
-    fn next_look(&mut self, now: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
+    /// True if there may be more to be staged at once.
+    fn note_staged(&mut self, staging: Staging, batch: &Tick) -> bool {
+        match staging {
+            Staging::Herd(ahead) => {
+                self.herds.note_staged(ahead.until, batch, time::now());
+                !batch.timed_out
+            }
+            Staging::Near(ahead) => {
+                // What is known to have to wait for its instant is not waded through just before it.
+                let is_futile = batch.dispatched == 0 && self.herds.is_passed(ahead.after.due_at);
+                let goes_on = batch.full && !is_futile;
+                self.reached = batch.last.filter(|_| goes_on);
+                if !goes_on {
+                    self.staged_until = ahead.until;
+                }
+                goes_on
+            }
+        }
+    }
+
+    fn next_look(&mut self, now: DateTime<Utc>, outlook: &Outlook) -> DateTime<Utc> {
         self.safety_net = after(now, guc::check_interval());
-        if let (Some(herd), Some(lookahead)) = (self.herd, guc::lookahead()) {
-            let stage_at = herd - TimeDelta::from_std(lookahead).unwrap_or_default();
-            self.safety_net = self.safety_net.min(stage_at);
+        if let Some(turn) = self.herds.next_turn() {
+            self.safety_net = self.safety_net.min(turn);
         }
-        let Some(next) = next else {
-            return self.safety_net;
-        };
+        let mut look_at = self.safety_net;
+        if let Some(coming) = outlook.coming {
+            look_at = look_at.min(match guc::lookahead() {
+                Some(_) if coming > self.staged_until => coming - STAGED_AHEAD.0,
+                _ => coming,
+            });
+        }
         // Due, and still there after the batch: it is locked elsewhere.
-        if next <= now {
-            let wait = self.locked_wait;
-            self.locked_wait = (wait * 2).min(LOCKED_ELSEWHERE.1);
-            return self.safety_net.min(after(time::now(), wait));
+        if outlook.next_instant.is_some_and(|next| next <= now) {
+            look_at = look_at.min(after(time::now(), self.locked_wait));
+            self.locked_wait = (self.locked_wait * 2).min(LOCKED_ELSEWHERE.1);
+        } else {
+            self.locked_wait = LOCKED_ELSEWHERE.0;
         }
-        self.locked_wait = LOCKED_ELSEWHERE.0;
-        let look_at = match guc::lookahead() {
-            Some(_) if next > self.staged_until => next - STAGED_AHEAD.0,
-            _ => next,
-        };
-        self.safety_net.min(look_at)
+        look_at
     }
 
     fn sleep(&self) -> Duration {
@@ -433,11 +435,4 @@ impl Dispatcher {
 
 fn or_raise<T>(outcome: SpiResult<T>) -> T {
     outcome.unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
-}
-
-fn after(instant: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
-    TimeDelta::from_std(span)
-        .ok()
-        .and_then(|span| instant.checked_add_signed(span))
-        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }

@@ -4,12 +4,14 @@
 mod announcer;
 mod databases;
 mod dispatcher;
+mod herds;
 mod launcher;
 mod maintenance;
 mod summary;
 mod worker;
 
 use crate::pg::compat::{server_signal, set_signal_handler};
+use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::bgworkers::BackgroundWorkerBuilder;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -53,6 +55,13 @@ fn handle_signals() {
         );
         pg_sys::BackgroundWorkerUnblockSignals();
     }
+}
+
+fn after(instant: DateTime<Utc>, span: Duration) -> DateTime<Utc> {
+    TimeDelta::from_std(span)
+        .ok()
+        .and_then(|span| instant.checked_add_signed(span))
+        .unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// Reads the configuration again if SIGHUP asked for it. True if it did.

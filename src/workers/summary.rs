@@ -30,7 +30,7 @@ impl Summary {
     }
 
     pub fn count(&mut self, tick: &Tick) {
-        if tick.last_due_at.is_none() {
+        if tick.last.is_none() {
             return;
         }
         stats::count_tick(tick);

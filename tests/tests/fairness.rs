@@ -62,6 +62,36 @@ fn a_heavy_tenant_delays_another_by_a_batch_or_two() {
     }
 }
 
+/// More tenants than one turn looks at, all but a few of which have nothing to do.
+#[test]
+fn tenants_that_wait_for_nothing_keep_nobody_from_his_turn() {
+    let cluster = Cluster::with(&format!(
+        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = {BATCH}\nautovacuum = off"
+    ));
+    let mut session = cluster.database("app");
+    let waiting = ["t0300", "t1100"];
+    session.batch(
+        "SELECT count(recur.create('idle', '@yearly', 'p', 't', tenant => 't' || to_char(n, 'FM0000'))) FROM generate_series(1, 1200) AS n",
+    );
+    session.execute(
+        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => 'a_heavy')) FROM generate_series(1, $1::bigint) AS n",
+        &[&BACKLOG],
+    );
+    session.execute(
+        "UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN 'a_heavy' THEN interval '1 hour' ELSE interval '1 minute' END
+          WHERE tenant = 'a_heavy' OR tenant = ANY ($1)",
+        &[&&waiting[..]],
+    );
+    eventually("all are dispatched", || {
+        session.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) == BACKLOG + 2
+    });
+    for tenant in waiting {
+        let before = batches_before(&mut session, tenant);
+        // Three turns of the tenants are once around, and between two of them are two batches.
+        assert!(before <= 10, "{tenant} had to wait for {before} batches");
+    }
+}
+
 /// Not that anybody should set it so, but whoever's turn it is, nobody suffers for it.
 #[test]
 fn a_timer_that_is_due_without_a_next_run_spoils_no_turn() {

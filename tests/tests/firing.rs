@@ -265,6 +265,36 @@ fn a_dispatch_is_staged_just_before_its_instant() {
 }
 
 #[test]
+fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    let held = create(&mut session, "held", EVERY_SECOND);
+    let tick = create(&mut session, "tick", EVERY_SECOND);
+    let mut holder = cluster.session("app");
+    holder.batch("BEGIN");
+    let due_at: DateTime<Utc> = holder.value(
+        "SELECT due_at FROM recur.timers WHERE action_id = $1 FOR UPDATE",
+        &[&held],
+    );
+    let staged = "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at > $2 AND created_at < scheduled_at";
+    eventually("others are staged while it is due", || {
+        session.value::<i64>(staged, &[&tick, &due_at]) >= 2
+    });
+    let late: i64 = session.value(
+        "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at >= $2",
+        &[&held, &due_at],
+    );
+    assert_eq!(late, 0, "it is still held");
+    holder.batch("COMMIT");
+    eventually("it is dispatched when it is free", || {
+        session.value::<i64>(
+            "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at >= $2",
+            &[&held, &due_at],
+        ) > 0
+    });
+}
+
+#[test]
 fn without_look_ahead_nothing_is_staged() {
     let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 0");
     let mut session = cluster.database("app");

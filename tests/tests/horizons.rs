@@ -184,15 +184,37 @@ const HERD: i64 = 1_100;
 
 /// A herd that is due at one instant, some seconds from now; returns the instant.
 fn gather(session: &mut Session) -> DateTime<Utc> {
-    session.batch(&format!(
-        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', enabled => false)) FROM generate_series(1, {HERD}) AS n"
-    ));
-    let instant: DateTime<Utc> = session.value(
-        "SELECT date_trunc('second', clock_timestamp()) + interval '15 seconds'",
-        &[],
-    );
-    let schedule = instant.format("%-S %-M %-H * * *").to_string();
+    gather_with(session, 0, HERD, 15)
+}
+
+/// The same, with some that have to be decided at the instant, in so many seconds.
+fn gather_with(session: &mut Session, careful: i64, plain: i64, seconds: i32) -> DateTime<Utc> {
+    create_resting(session, "skip", careful);
+    create_resting(session, "allow", plain);
+    let instant = in_seconds(session, seconds);
     session.batch("BEGIN");
+    set_off(session, instant);
+    session.batch("COMMIT");
+    instant
+}
+
+fn in_seconds(session: &mut Session, seconds: i32) -> DateTime<Utc> {
+    session.value(
+        "SELECT date_trunc('second', clock_timestamp()) + $1 * interval '1 second'",
+        &[&f64::from(seconds)],
+    )
+}
+
+fn create_resting(session: &mut Session, overlap: &str, count: i64) {
+    session.batch(&format!(
+        "SELECT count(recur.create('{overlap}' || n, '@yearly', 'p', 't', overlap => '{overlap}', enabled => false))
+           FROM generate_series(1, {count}) AS n"
+    ));
+}
+
+/// All that rest will be due at this instant.
+fn set_off(session: &mut Session, instant: DateTime<Utc>) {
+    let schedule = instant.format("%-S %-M %-H * * *").to_string();
     session.execute(
         "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day' WHERE action_type = 't'",
         &[&schedule],
@@ -201,8 +223,6 @@ fn gather(session: &mut Session) -> DateTime<Utc> {
         "UPDATE recur.timers SET enabled = true, next_run_at = $1 WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
         &[&instant],
     );
-    session.batch("COMMIT");
-    instant
 }
 
 #[test]
@@ -219,7 +239,7 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     });
     // It is still the window: what is staged can neither be claimed nor kept from changing.
     let row = &session.rows(
-        "SELECT id FROM recur.definitions WHERE name IN ('a1', 'a2') ORDER BY name",
+        "SELECT id FROM recur.definitions WHERE name IN ('allow1', 'allow2') ORDER BY name",
         &[],
     );
     let (paused, edited): (Uuid, Uuid) = (row[0].get(0), row[1].get(0));
@@ -283,5 +303,98 @@ fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
                    WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1 - interval '2 seconds'";
     eventually("all are staged, long before it is the next instant", || {
         session.value::<i64>(staged, &[&instant]) == HERD
+    });
+}
+
+fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
+    session.value(
+        "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
+        &[&instant],
+    )
+}
+
+/// More of them than a batch holds, and they are not moved on.
+#[test]
+fn those_that_have_to_be_decided_at_the_instant_keep_no_other_from_being_staged() {
+    let cluster = Cluster::with(
+        "shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60\nrecur.batch_size = 100",
+    );
+    let mut session = cluster.database("app");
+    let instant = gather_with(&mut session, 350, HERD, 50);
+    eventually("all others are staged", || {
+        staged(&mut session, instant) == HERD
+    });
+    let careful: i64 = session.value(
+        "SELECT count(*) FROM recur.recurring_actions WHERE overlap = 'skip' AND next_run_at = $1",
+        &[&instant],
+    );
+    assert_eq!(careful, 350);
+}
+
+/// What could not be locked in time is not taken for what has been staged.
+#[test]
+fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60");
+    let mut session = cluster.database("app");
+    let mut observer = cluster.session("app");
+    let mut holder = cluster.session("app");
+    let waits = "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+                  WHERE l.relation = 'recur.timers'::regclass AND NOT l.granted AND a.backend_type = $1";
+    create_resting(&mut session, "allow", HERD);
+    let instant = in_seconds(&mut session, 50);
+    session.batch("BEGIN");
+    set_off(&mut session, instant);
+    // He is next in line for the table: when there is a herd, he has it.
+    std::thread::scope(|scope| {
+        let holder =
+            scope.spawn(|| holder.batch("BEGIN; LOCK TABLE recur.timers IN EXCLUSIVE MODE"));
+        eventually("he waits for it", || {
+            observer.value::<i64>(waits, &[&"client backend"]) == 1
+        });
+        session.batch("COMMIT");
+        holder.join().unwrap();
+    });
+    for waiting in [1, 0] {
+        eventually("the dispatcher waits, and gives up", || {
+            observer.value::<i64>(waits, &[&"pg_recur dispatcher"]) == waiting
+        });
+    }
+    holder.batch("COMMIT");
+    eventually("all are staged", || staged(&mut session, instant) == HERD);
+}
+
+/// Nothing of it can be staged, and that is not found out anew for each timer that somebody sets.
+#[test]
+fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
+    const ROUNDS: i64 = 20;
+    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60");
+    let mut session = cluster.database("app");
+    let instant = gather_with(&mut session, HERD, 0, 50);
+    let batches = |session: &mut Session| -> i64 {
+        session.value("SELECT coalesce(max(batches), 0) FROM recur.stats", &[])
+    };
+    eventually("it is gone through", || batches(&mut session) >= 2);
+    let before = batches(&mut session);
+    for round in 1..=ROUNDS {
+        session.execute(
+            "SELECT recur.create('other' || $1::bigint, '1h', 'p', 'other')",
+            &[&round],
+        );
+        eventually("the other one runs", || {
+            session.value::<i64>(
+                "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 'other'",
+                &[],
+            ) == round
+        });
+    }
+    let futile = batches(&mut session) - before - ROUNDS;
+    assert!(futile < ROUNDS / 2, "{futile} batches that staged nothing");
+
+    create_resting(&mut session, "allow", HERD);
+    session.batch("BEGIN");
+    set_off(&mut session, instant);
+    session.batch("COMMIT");
+    eventually("those that have joined it are staged", || {
+        staged(&mut session, instant) == HERD
     });
 }
