@@ -7,6 +7,7 @@ pub mod installation;
 pub mod latch;
 pub mod lock_timeout;
 pub mod peek;
+pub mod prepared;
 pub mod role;
 pub mod subtransaction;
 pub mod time;
