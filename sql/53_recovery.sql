@@ -45,24 +45,51 @@ $$;
 COMMENT ON FUNCTION recur._record_recoveries IS 'Internal: records that dispatches were taken from consumers that did not report';
 
 -- Consumers that did not come back. Set-wise, and past whatever somebody else has locked: no claim and no report waits
--- for it for long.
-CREATE FUNCTION recur._expire_leases(at timestamptz DEFAULT clock_timestamp(), "limit" int DEFAULT 10000) RETURNS bigint
+-- for it for long, and it waits for none of them.
+--
+-- What fails for good is counted in its action's row of recur.progress. A consumer that has reported in a transaction which is
+-- still open has that row; then what would have to be counted there is left for later, and it alone. That row comes first here,
+-- and not after the dispatches, as it does elsewhere: what is left for later is then not locked either, each time anew. Nobody
+-- can wait in a circle, because here nobody waits.
+CREATE FUNCTION recur._expire_leases(
+    at      timestamptz DEFAULT clock_timestamp(),
+    "limit" int         DEFAULT 10000,
+    ids     uuid[]      DEFAULT NULL)
+    RETURNS bigint
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    failing   uuid[];
+    countable uuid[];
     expired   uuid[];
     outcome   record;
     recovered recur.dispatches[];
     available uuid[];
 BEGIN
+    SELECT array_agg(DISTINCT l.action_id) INTO failing
+      FROM recur.live_dispatches AS l
+     WHERE l.status = 'running' AND l.lease_expires_at <= _expire_leases.at
+       AND NOT l.cancel_requested AND l.attempt - l.releases >= l.max_attempts
+       AND (_expire_leases.ids IS NULL OR l.id IN (SELECT unnest(_expire_leases.ids)));
+    SELECT array_agg(x.action_id) INTO countable
+      FROM (SELECT p.action_id
+              FROM recur.progress AS p
+             WHERE p.action_id = ANY (failing)
+             ORDER BY p.action_id
+             LIMIT _expire_leases."limit"
+               FOR UPDATE SKIP LOCKED) AS x;
     SELECT array_agg(x.id) INTO expired
       FROM (SELECT l.id
               FROM recur.live_dispatches AS l
              WHERE l.status = 'running' AND l.lease_expires_at <= _expire_leases.at
+               AND (l.cancel_requested OR l.attempt - l.releases < l.max_attempts
+                    OR l.action_id IS NULL OR l.action_id IN (SELECT unnest(countable))
+                    OR NOT EXISTS (SELECT FROM recur.progress AS p WHERE p.action_id = l.action_id))
+               AND (_expire_leases.ids IS NULL OR l.id IN (SELECT unnest(_expire_leases.ids)))
              ORDER BY l.lease_expires_at
              LIMIT _expire_leases."limit"
-               FOR UPDATE SKIP LOCKED) AS x;
+               FOR UPDATE OF l SKIP LOCKED) AS x;
     IF expired IS NULL THEN
         RETURN 0;
     END IF;

@@ -5,6 +5,7 @@
 //! wake whom they concern.
 
 use crate::pg::compat;
+use crate::pg::prepared::Name;
 use crate::wake;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -68,8 +69,12 @@ unsafe extern "C-unwind" fn process_utility(
 #[pg_guard]
 unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effect {
     let effect = unsafe { Effect::of((*statement).utilityStmt) };
-    if let Effect::NeedsAlone(database) = effect {
-        wake::vacate_until_end(database);
+    match effect {
+        Effect::NeedsAlone(database) => wake::vacate_until_end(database),
+        Effect::Prepares(name) => wake::name_if_prepared(name),
+        // Before, not after: then it has ended, and nothing of it is left to be seen.
+        Effect::CommitsPrepared(name) if !name.is_marked() => return Effect::None,
+        _ => {}
     }
     effect
 }
@@ -77,9 +82,9 @@ unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effec
 #[pg_guard]
 unsafe extern "C-unwind" fn after(effect: Effect) {
     match effect {
-        Effect::None | Effect::NeedsAlone(_) => {}
+        Effect::None | Effect::NeedsAlone(_) | Effect::Prepares(_) => {}
         Effect::Drops => wake::workers_on_commit(),
-        Effect::CommitsPrepared => wake::anything_on_commit(),
+        Effect::CommitsPrepared(_) => wake::anything_on_commit(),
         Effect::CreatesDatabase => wake::launcher_on_commit(),
     }
 }
@@ -91,8 +96,10 @@ enum Effect {
     /// Something is dropped: perhaps the extension.
     Drops,
     CreatesDatabase,
+    /// This transaction will take effect when it is committed by its name.
+    Prepares(Name),
     /// Another transaction, prepared earlier, takes effect.
-    CommitsPrepared,
+    CommitsPrepared(Name),
     /// The command wants this database for itself.
     NeedsAlone(pg_sys::Oid),
 }
@@ -104,11 +111,12 @@ impl Effect {
             match (*node).type_ {
                 T_DropStmt => Effect::Drops,
                 T_TransactionStmt => {
+                    use pg_sys::TransactionStmtKind::*;
                     let statement = node.cast::<pg_sys::TransactionStmt>();
+                    let name = || Name::of(CStr::from_ptr((*statement).gid));
                     match (*statement).kind {
-                        pg_sys::TransactionStmtKind::TRANS_STMT_COMMIT_PREPARED => {
-                            Effect::CommitsPrepared
-                        }
+                        TRANS_STMT_PREPARE => Effect::Prepares(name()),
+                        TRANS_STMT_COMMIT_PREPARED => Effect::CommitsPrepared(name()),
                         _ => Effect::None,
                     }
                 }

@@ -3,6 +3,7 @@
 //! A latch set before the commit would wake a dispatcher that can't see the change yet. Nothing is sent for
 //! a transaction that rolls back, and a transaction that changes a thousand actions sends one signal.
 
+use crate::pg::prepared::Name;
 use crate::shared::Posted;
 use crate::{pg, shared};
 use pgrx::{PgXactCallbackEvent, pg_sys, register_xact_callback};
@@ -10,6 +11,8 @@ use std::cell::Cell;
 
 thread_local! {
     static PENDING: Cell<Pending> = const { Cell::new(Pending::NOTHING) };
+    /// What the transaction that is being prepared is called.
+    static PREPARED_AS: Cell<Option<Name>> = const { Cell::new(None) };
 }
 
 #[derive(Clone, Copy)]
@@ -59,7 +62,12 @@ pub fn available_on_commit(available_at: pg_sys::TimestampTz) {
     });
 }
 
-/// A prepared transaction is being committed, and nobody knows what it changed.
+/// This transaction may be about to be prepared under this name.
+pub fn name_if_prepared(name: Name) {
+    PREPARED_AS.set(Some(name));
+}
+
+/// A prepared transaction that had news is being committed, and nobody knows any more what they were.
 pub fn anything_on_commit() {
     post_on_commit(Posted::EVERYTHING);
 }
@@ -119,6 +127,7 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
         register_xact_callback(PgXactCallbackEvent::Commit, deliver);
         register_xact_callback(PgXactCallbackEvent::Abort, forget);
         // A prepared transaction is committed by another command, which is heard of by itself (hooks.rs).
+        register_xact_callback(PgXactCallbackEvent::PrePrepare, mark);
         register_xact_callback(PgXactCallbackEvent::Prepare, forget);
     }
     PENDING.set(pending);
@@ -147,6 +156,15 @@ fn deliver() {
     }
     if let Some(database) = pending.vacated {
         shared::reoccupy(database);
+    }
+}
+
+/// Whoever commits it must know that there is something to tell.
+fn mark() {
+    let pending = PENDING.get();
+    let has_news = pending.workers || pending.posted != Posted::NOTHING;
+    if let (true, Some(name)) = (has_news, PREPARED_AS.get()) {
+        name.mark();
     }
 }
 

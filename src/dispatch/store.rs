@@ -29,7 +29,8 @@ queries! {
     TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
     NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
     RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
-    EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID);
+    EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID, UUIDARRAYOID);
+    EXPIRED_LEASES = "expired_leases.sql" (TIMESTAMPTZOID, INT4OID);
     TURN_HISTORY = "turn_history.sql" (TEXTOID, TIMESTAMPTZOID);
 }
 
@@ -455,19 +456,27 @@ pub fn record_events(events: NewEvents) -> SpiResult<()> {
     Ok(())
 }
 
-/// Gives dispatches back whose consumers have not reported in time; returns how many.
-pub fn expire_leases(now: Instant, limit: i32) -> SpiResult<i64> {
+/// Gives dispatches back, or only these, whose consumers have not reported in time; returns how many.
+pub fn expire_leases(now: Instant, limit: i32, only: Option<&[Uuid]>) -> SpiResult<i64> {
     EXPIRE_LEASES.with(|query| {
-        let arguments = [time::timestamptz(now).into(), limit.into()];
+        let only = only.map(|ids| uuids(ids.iter().copied()));
+        let arguments = [time::timestamptz(now).into(), limit.into(), only.into()];
         let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
         Ok(rows.into_iter().next().unwrap_or(0))
     })
 }
 
-/// When the next lease ends.
-pub fn next_lease_end() -> Option<Instant> {
-    let leased = installation::find()?.live_dispatches_leased;
-    peek::first(leased, From::At(Instant::UNIX_EPOCH))
+/// Whose consumers have not reported in time.
+pub fn expired_leases(now: Instant, limit: i32) -> SpiResult<Vec<Uuid>> {
+    EXPIRED_LEASES.with(|query| {
+        let arguments = [time::timestamptz(now).into(), limit.into()];
+        query.rows(&arguments, |row| uuid_at(row, 1))
+    })
+}
+
+/// When the next lease ends, or ended.
+pub fn next_lease_end(from: From) -> Option<Instant> {
+    peek::first(installation::find()?.live_dispatches_leased, from)
 }
 
 /// Opens the next partition of the history if it is time. True if it was.

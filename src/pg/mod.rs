@@ -8,6 +8,7 @@ pub mod latch;
 pub mod latest;
 pub mod lock_timeout;
 pub mod peek;
+pub mod prepared;
 pub mod role;
 pub mod subtransaction;
 pub mod time;

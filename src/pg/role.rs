@@ -4,8 +4,8 @@ use super::installation::{self, Installation};
 use pgrx::pg_sys;
 
 /// For the rest of this transaction the process acts as the owner of the extension's tables, and as nobody else: not
-/// even code that he has attached to them can get back at the superuser that a background worker starts as. The end of
-/// the transaction ends it.
+/// even code that he has attached to them can get back at the superuser that a background worker starts as.
+/// [`transaction::run`](super::transaction::run), which began the transaction, ends it.
 pub fn become_owner_until_commit(installation: &Installation) {
     let (mut user, mut context) = (pg_sys::InvalidOid, 0);
     let restricted = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;

@@ -12,7 +12,33 @@ pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     attempt_unless(body, |failure| !failure.is_about_data())
 }
 
-/// The same; only such failures are raised again.
+/// Does the work for all of them together. If that fails, for each half of them, and so on, so that only those are left for which it
+/// fails alone: these are returned, with the reason. With so many of them the fault is hardly theirs, and the rest is left, too.
+pub fn attempt_in_parts<'a, T>(
+    all: &'a [T],
+    most_at_fault: usize,
+    mut work: impl FnMut(&'a [T]),
+) -> Vec<(&'a T, Failure)> {
+    let mut at_fault = Vec::new();
+    let mut parts = vec![all];
+    while let Some(part) = parts.pop() {
+        check_for_interrupts!();
+        match (attempt(|| work(part)), part) {
+            (Ok(()), _) => {}
+            (Err(failure), [one]) => at_fault.push((one, failure)),
+            (Err(_), _) => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.extend([second, first]);
+            }
+        }
+        if at_fault.len() == most_at_fault {
+            break;
+        }
+    }
+    at_fault
+}
+
+/// The same as [`attempt`]; only such failures are raised again.
 pub fn attempt_unless<R>(
     body: impl FnOnce() -> R,
     is_raised: fn(&Failure) -> bool,

@@ -13,14 +13,16 @@ pub struct Failure {
 }
 
 /// Runs `body` in a transaction of its own and commits it. An error or a panic inside rolls it back and
-/// comes out as a value: a worker must not die of data.
+/// comes out as a value: a worker must not die of data. Whoever the process acted as inside, it is who it was again afterwards.
 ///
 /// (`BackgroundWorker::transaction` of pgrx is not used: it leaves the transaction open on an error.)
 pub fn run<R>(
     activity: &std::ffi::CStr,
     body: impl FnOnce() -> R + UnwindSafe,
 ) -> Result<R, Failure> {
+    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
     unsafe {
+        pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         pg_sys::SetCurrentStatementStartTimestamp();
         pg_sys::StartTransactionCommand();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -45,6 +47,8 @@ pub fn run<R>(
             // Of whatever was open: a subtransaction inside it, too.
             pg_sys::AbortOutOfAnyTransaction();
         }
+        // A rollback has done so already, a commit does not.
+        pg_sys::SetUserIdAndSecContext(user, context);
         // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit. That it has looked
         // and found nothing can wait until something is done: to report it takes as long as to look.
         if has_written || outcome.is_err() {

@@ -3,16 +3,26 @@
 use super::worker::{Departs, Post};
 use super::{Backoff, reload_settings};
 use crate::dispatch::store;
-use crate::pg::{latch, time, transaction};
+use crate::pg::lock_timeout::LockTimeout;
+use crate::pg::peek::From;
+use crate::pg::{latch, subtransaction, time, transaction};
 use crate::shared::{Departure, WorkerState};
 use crate::{guc, stats};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
 use pgrx::spi::SpiResult;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// So many expired leases in one transaction.
 const LEASES_AT_ONCE: i32 = 10_000;
+/// With more of them at fault in one transaction, the others of it are left for later, too.
+const MOST_AT_FAULT: usize = 100;
+/// It skips what is locked, but SKIP LOCKED waits after all where a row was changed by one transaction, which has just ended, and is
+/// being changed by another.
+const SKIPPING_WAITS_AT_MOST: i32 = 50;
+/// Expired but locked: a consumer is just reporting. His commit does not wake us.
+const LOCKED_ELSEWHERE: Duration = Duration::from_millis(100);
 const TURN_HISTORY_EVERY: Duration = Duration::from_secs(60);
 
 pub fn serve(post: &mut Post) -> Departure {
@@ -24,12 +34,9 @@ pub fn serve(post: &mut Post) -> Departure {
             return Departure::Asked;
         }
         post.report(WorkerState::Working, Duration::ZERO);
-        let (state, sleep) = match expire_leases(post, time::now()) {
+        let (state, sleep) = match expire_leases(post, &mut backoff, time::now()) {
             Ok(Err(Departs(departure))) => return departure,
-            Ok(Ok(sleep)) => {
-                backoff.reset();
-                (WorkerState::Sleeping, sleep)
-            }
+            Ok(Ok(next)) => next,
             Err(failure) => {
                 let pause = backoff.pause();
                 warn_of("lease expiry", post, &failure, pause);
@@ -62,44 +69,91 @@ fn warn_of(work: &str, post: &Post, failure: &transaction::Failure, retry_in: Du
     );
 }
 
-/// Returns how long to sleep.
+/// What became of the leases that had expired.
+#[derive(Default)]
+struct Expired {
+    dispatches: i64,
+    /// These could not be given back.
+    failures: Vec<(Uuid, transaction::Failure)>,
+}
+
+/// Returns how long to sleep, and as what.
 fn expire_leases(
     post: &mut Post,
+    backoff: &mut Backoff,
     now: DateTime<Utc>,
-) -> Result<Result<Duration, Departs>, transaction::Failure> {
-    let work = move || -> SpiResult<_> {
-        let mut next_end = store::next_lease_end();
-        let mut expired = 0;
+) -> Result<Result<(WorkerState, Duration), Departs>, transaction::Failure> {
+    let first_end = || store::next_lease_end(From::At(DateTime::UNIX_EPOCH));
+    let turn = post.transaction(c"pg_recur maintenance", move || {
+        let mut expired = Expired::default();
+        let mut next_end = first_end();
         if next_end.is_some_and(|end| end <= now) {
-            expired = store::expire_leases(now, LEASES_AT_ONCE)?;
-            next_end = store::next_lease_end();
+            expired = or_raise(give_back(now));
+            next_end = match expired.failures.is_empty() {
+                true => first_end(),
+                // Those that failed are still there; the others' ends are not slept through because of them.
+                false => store::next_lease_end(From::After(now)),
+            };
         }
-        Ok((expired, next_end))
-    };
-    let turn = post.transaction(c"pg_recur maintenance", move || match work() {
-        Ok(done) => done,
-        Err(error) => pgrx::error!("pg_recur: {error}"),
+        (expired, next_end)
     })?;
     let (expired, next_end) = match turn {
         Ok(done) => done,
         Err(departs) => return Ok(Err(departs)),
     };
-    if expired > 0 {
-        stats::count_expired_leases(expired.unsigned_abs());
+    let dispatches = expired.dispatches;
+    if dispatches > 0 {
+        stats::count_expired_leases(dispatches.unsigned_abs());
         log!(
-            "pg_recur maintenance: leases expired database={:?} dispatches={expired}",
+            "pg_recur maintenance: leases expired database={:?} dispatches={dispatches}",
             post.database_name
         );
     }
     // A lease that is shorter than the rest of this sleep is found when the sleep is over.
     let longest = guc::check_interval();
-    Ok(Ok(match next_end {
-        _ if expired == i64::from(LEASES_AT_ONCE) => Duration::ZERO,
-        // Expired but locked: its consumer is just reporting.
-        Some(end) if end <= now => Duration::from_millis(100).min(longest),
-        Some(end) => (end - now).to_std().unwrap_or(longest).min(longest),
+    let until_next_end = match next_end {
+        Some(end) if end <= now => LOCKED_ELSEWHERE,
+        Some(end) => (end - now).to_std().unwrap_or(longest),
         None => longest,
-    }))
+    };
+    let sleep = until_next_end.min(longest);
+    if !expired.failures.is_empty() {
+        let sleep = sleep.min(backoff.pause());
+        for (dispatch, failure) in &expired.failures {
+            warn_of(&format!("lease expiry of {dispatch}"), post, failure, sleep);
+        }
+        return Ok(Ok((WorkerState::BackingOff, sleep)));
+    }
+    backoff.reset();
+    let may_be_more = dispatches == i64::from(LEASES_AT_ONCE);
+    let sleep = if may_be_more { Duration::ZERO } else { sleep };
+    Ok(Ok((WorkerState::Sleeping, sleep)))
+}
+
+/// Together, or, if one of them makes that fail, without those that do.
+fn give_back(now: DateTime<Utc>) -> SpiResult<Expired> {
+    let _patience = LockTimeout::of_millis(SKIPPING_WAITS_AT_MOST);
+    let together = subtransaction::attempt(|| store::expire_leases(now, LEASES_AT_ONCE, None));
+    if let Ok(dispatches) = together {
+        return Ok(Expired {
+            dispatches: dispatches?,
+            failures: Vec::new(),
+        });
+    }
+    let mut dispatches = 0;
+    let ids = store::expired_leases(now, LEASES_AT_ONCE)?;
+    let failures = subtransaction::attempt_in_parts(&ids, MOST_AT_FAULT, |part| {
+        dispatches += or_raise(store::expire_leases(now, LEASES_AT_ONCE, Some(part)));
+    });
+    let failures = failures.into_iter().map(|(id, failure)| (*id, failure));
+    Ok(Expired {
+        dispatches,
+        failures: failures.collect(),
+    })
+}
+
+fn or_raise<T>(outcome: SpiResult<T>) -> T {
+    outcome.unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
 }
 
 fn turn_history(
@@ -108,9 +162,6 @@ fn turn_history(
 ) -> Result<Result<bool, Departs>, transaction::Failure> {
     let retention = guc::retention();
     post.transaction(c"pg_recur maintenance", move || {
-        match store::turn_history(&retention, now) {
-            Ok(turned) => turned,
-            Err(error) => pgrx::error!("pg_recur: {error}"),
-        }
+        or_raise(store::turn_history(&retention, now))
     })
 }

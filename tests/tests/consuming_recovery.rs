@@ -3,67 +3,9 @@
 use pg_recur_tests::queue::{
     claim_this, idle_action, let_lease_run_out, queue, queue_for, queue_many, status,
 };
-use pg_recur_tests::{Cluster, Session, eventually};
+use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
-
-#[test]
-fn expired_leases_come_back_or_end() {
-    // The maintenance worker looks as often as this: a claim does not wake it.
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
-    let mut session = cluster.database("app");
-    let mut listener = cluster.session("app");
-    listener.batch("LISTEN recur");
-    let action = idle_action(&mut session, "");
-    let id = queue_for(&mut session, action);
-    session.batch("UPDATE recur.live_dispatches SET max_attempts = 2");
-    for attempt in 1..=2 {
-        eventually("it can be claimed", || {
-            session
-                .rows("SELECT FROM recur.claim(1, consumer => 'lost')", &[])
-                .len()
-                == 1
-        });
-        let_lease_run_out(&mut session, id);
-        let wanted = if attempt == 1 { "pending" } else { "failed" };
-        eventually("the worker takes it back", || {
-            status(&mut session, id) == wanted
-        });
-        if attempt == 1 {
-            assert_eq!(
-                listener.notification(),
-                json!({"provider": "test", "count": 1})
-            );
-        }
-    }
-    let row = &session.rows(
-        "SELECT error, errors FROM recur.dispatches WHERE id = $1",
-        &[&id],
-    )[0];
-    assert_eq!(row.get::<_, String>(0), "lease expired");
-    let errors: Value = row.get(1);
-    assert_eq!(
-        (&errors[0]["attempt"], &errors[1]["attempt"]),
-        (&json!(1), &json!(2))
-    );
-    assert_eq!(errors[1]["reason"], "lease expired");
-    let events: Vec<Value> = session
-        .rows("SELECT detail FROM recur.events WHERE kind = 'dispatch.recovered' AND dispatch_id = $1 ORDER BY id", &[&id])
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
-    assert_eq!(
-        events[0],
-        json!({"reason": "lease expired", "attempt": 1, "status": "pending", "claimed_by": "lost"})
-    );
-    assert_eq!(events[1]["status"], "failed");
-    let failed: i64 = session.value(
-        "SELECT failed_count FROM recur.recurring_actions WHERE id = $1",
-        &[&action],
-    );
-    assert_eq!(failed, 1);
-}
 
 #[test]
 fn recover_gives_up_what_is_old_and_nothing_else() {

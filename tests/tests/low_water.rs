@@ -1,7 +1,7 @@
 //! The low-water mark: what earlier runs have left in the index is not walked through again and again, and yet nothing
 //! that is set to an earlier instant is overlooked.
 
-use pg_recur_tests::{Cluster, Session, eventually};
+use pg_recur_tests::{Cluster, Session, Shutdown, eventually};
 use uuid::Uuid;
 
 const ACTIONS: i64 = 2_000;
@@ -67,10 +67,14 @@ fn a_held_snapshot_does_not_make_every_tick_slower() {
 fn prepared(cluster: &Cluster) -> Session {
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('far', '@yearly', 'p', 't')");
+    asleep(&mut session);
+    session
+}
+
+fn asleep(session: &mut Session) {
     let asleep = "SELECT count(*) FROM recur.workers WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'
                      AND wakes_at > clock_timestamp() + interval '10 minutes'";
     eventually("it sleeps", || session.value::<i64>(asleep, &[]) == 1);
-    session
 }
 
 #[test]
@@ -112,6 +116,70 @@ fn an_earlier_instant_is_seen_at_once() {
     eventually("one of a prepared transaction", || {
         dispatched(&mut session, "prepared") == 1
     });
+}
+
+/// Moves a timer to now, in a transaction that somebody else may commit.
+fn prepare_a_run(session: &mut Session, name: &str) {
+    session.batch("SELECT recur.create('prepared', '@yearly', 'p', 't', on_existing => 'upsert')");
+    session.batch(&format!(
+        "BEGIN;
+         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d WHERE d.id = t.action_id AND d.name = 'prepared';
+         PREPARE TRANSACTION '{name}'",
+    ));
+}
+
+#[test]
+fn what_was_prepared_before_a_restart_is_seen_when_it_is_committed() {
+    let settings = "shared_preload_libraries = 'pg_recur'\nmax_prepared_transactions = 5";
+    let mut cluster = Cluster::with(settings);
+    let mut session = prepared(&cluster);
+    for (round, shutdown) in [Shutdown::Fast, Shutdown::Immediate]
+        .into_iter()
+        .enumerate()
+    {
+        prepare_a_run(&mut session, "later");
+        cluster.restart(shutdown);
+        session = cluster.session("app");
+        asleep(&mut session);
+        assert_eq!(runs(&mut session, "prepared"), round as i64);
+        session.batch("COMMIT PREPARED 'later'");
+        eventually("it fires", || {
+            runs(&mut session, "prepared") == round as i64 + 1
+        });
+    }
+}
+
+/// Other people's transactions change nothing that the dispatcher has to look at again.
+#[test]
+fn a_prepared_transaction_of_somebody_else_repeats_no_announcement() {
+    let cluster =
+        Cluster::with("shared_preload_libraries = 'pg_recur'\nmax_prepared_transactions = 5");
+    let mut session = prepared(&cluster);
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur");
+    let later =
+        "SELECT count(recur.enqueue($1, 't', run_at => clock_timestamp() + interval '100 ms'))
+                   FROM generate_series(1, $2::int) AS n";
+    session.execute(later, &[&"waiting", &50]);
+    for _ in 0..50 {
+        assert_eq!(listener.notification()["provider"], "waiting");
+    }
+    // One that has news, and is not committed, makes no others out to have some; nor does one that is rolled back.
+    prepare_a_run(&mut session, "news");
+    session.batch("CREATE TABLE unrelated (n int)");
+    for end in ["COMMIT", "ROLLBACK", "COMMIT", "COMMIT"] {
+        session.batch("BEGIN; INSERT INTO unrelated VALUES (1); PREPARE TRANSACTION 'no news'");
+        session.batch(&format!("{end} PREPARED 'no news'"));
+    }
+    session.batch("ROLLBACK PREPARED 'news'");
+    // Whatever was told because of those was told before this.
+    session.execute(later, &[&"last", &1]);
+    assert_eq!(listener.notification()["provider"], "last");
+    assert_eq!(runs(&mut session, "prepared"), 0);
+
+    prepare_a_run(&mut session, "news");
+    session.batch("COMMIT PREPARED 'news'");
+    eventually("its news arrive", || runs(&mut session, "prepared") == 1);
 }
 
 #[test]
