@@ -9,6 +9,7 @@ use std::ffi::CStr;
 
 /// The name of a prepared transaction, as far as locks can tell names apart. Two that share one are both taken to have news.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct Name(u64);
 
 /// Locks of users, as pg_advisory_lock takes them, have 1 or 2 here.

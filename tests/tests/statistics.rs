@@ -105,7 +105,8 @@ fn workers_show_what_they_do_and_wait_for() {
     // One that waits for a lock says so.
     let mut blocker = cluster.session("app");
     blocker.batch("BEGIN; LOCK TABLE recur.timers IN ACCESS EXCLUSIVE MODE");
-    session.batch("SELECT recur.enqueue('p', 't', run_at => now() + interval '1 second')");
+    // After this it looks at the timers.
+    session.batch("SELECT pg_reload_conf()");
     let mut observer = cluster.session("app");
     eventually("it waits for the lock", || {
         let rows = observer.texts(
