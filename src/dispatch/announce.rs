@@ -3,6 +3,7 @@
 //! One message a dispatch, or, when there are more than `recur.notify_each_max`, one a channel and provider, or two of a herd.
 //! Ids and routing only: a payload could be secret, or too long.
 
+use super::herd;
 use super::later::{self, Announced, AnnouncedGroup};
 use super::store::{self, Notifications};
 use crate::guc;
@@ -116,18 +117,7 @@ pub fn rest_of_newly_available(
     until: DateTime<Utc>,
     told: &[AnnouncedGroup],
 ) -> SpiResult<Told> {
-    let mut counted = later::count_newly_available(after, until, None)?;
-    for group in &mut counted {
-        let is_same = |told: &&AnnouncedGroup| {
-            told.channel == group.channel && told.provider == group.provider
-        };
-        if let Some(told) = told.iter().find(is_same) {
-            group.dispatches -= told.dispatches;
-            group.scheduled -= told.scheduled;
-        }
-    }
-    // Some have been claimed meanwhile, perhaps of those that were told: the counts are hints.
-    counted.retain(|group| group.dispatches > 0);
+    let counted = herd::untold(later::count_newly_available(after, until, None)?, told);
     Ok(Told {
         lateness: tell(&counted)?,
         in_part: None,

@@ -1,5 +1,6 @@
 //! Dispatches that become available later than they are written: what is asked of them in SQL.
 
+pub use super::herd::AnnouncedGroup;
 use super::query::{instant_at, queries, required, uuid_at};
 use crate::pg::peek::{self, From};
 use crate::pg::{installation, time};
@@ -60,16 +61,6 @@ pub fn newly_available(
             Ok((announced, is_scheduled, required(instant_at(row, 10)?)?))
         })
     })
-}
-
-/// Dispatches that share a channel and a provider.
-pub struct AnnouncedGroup {
-    pub channel: Option<String>,
-    pub provider: String,
-    pub dispatches: i64,
-    /// How many of them are first attempts at an occurrence, and since when the first of those is available.
-    pub scheduled: i64,
-    pub since: Option<Instant>,
 }
 
 /// The first `limit` of them, or all.

@@ -1,11 +1,13 @@
 //! Turning due actions into dispatches.
 //!
 //! `decide` is pure: a row and `now` in, a decision out. `definition` parses what is stored. `store` and `later` are
-//! the only places with SQL. `tick` joins them into one batch, `announce` tells the listeners.
+//! the only places with SQL. `tick` joins them into one batch, `announce` tells the listeners, and `herd`, which is pure as well,
+//! what of a herd is left to be told.
 
 pub mod announce;
 pub mod decide;
 mod definition;
+mod herd;
 pub mod id;
 pub mod later;
 pub mod query;
