@@ -3,14 +3,17 @@
 //! One message a dispatch, or, when there are more than `recur.notify_each_max`, one a channel and provider, or two of a herd.
 //! Ids and routing only: a payload could be secret, or too long.
 
-use super::later::{self, Announced, AnnouncedGroup};
+use super::later::{self, Announced, AnnouncedGroup, NewlyAvailable};
 use super::store::{self, Notifications};
+use super::told;
 use crate::guc;
-use crate::pg::time;
+use crate::pg::{subtransaction, time};
 use chrono::{DateTime, SecondsFormat, Utc};
+use pgrx::prelude::*;
 use pgrx::spi::SpiResult;
 use serde_json::json;
 use std::collections::BTreeMap;
+use uuid::Uuid;
 
 /// NOTIFY refuses 8000 bytes and more.
 const LONGEST_MESSAGE: usize = 7_999;
@@ -79,7 +82,6 @@ pub struct Lateness {
 const COUNTED_AT_ONCE: i64 = 2_000;
 
 /// What has been announced.
-#[derive(Default)]
 pub struct Told {
     pub lateness: Vec<Lateness>,
     /// There is more: these are the groups of which only a part has been told.
@@ -92,17 +94,18 @@ pub fn newly_available(after: DateTime<Utc>, until: DateTime<Utc>) -> SpiResult<
     let found = later::newly_available(after, until, each_max as i64 + 1)?;
     let clock = time::now();
     if found.len() <= each_max {
+        let found = without_unreadable(found);
         let scheduled = found.iter().filter(|(_, is_scheduled, _)| *is_scheduled);
         let lateness = scheduled.map(|(_, _, since)| late(clock, *since, 1));
         let lateness = lateness.collect();
-        store::notify(messages(found.into_iter().map(|(dispatch, _, _)| dispatch)))?;
+        send(messages(found.into_iter().map(|(dispatch, _, _)| dispatch)));
         return Ok(Told {
             lateness,
             in_part: None,
         });
     }
     let counted = later::count_newly_available(after, until, Some(COUNTED_AT_ONCE))?;
-    let lateness = tell(&counted)?;
+    let lateness = tell(&counted);
     let number: i64 = counted.iter().map(|group| group.dispatches).sum();
     Ok(Told {
         lateness,
@@ -116,34 +119,52 @@ pub fn rest_of_newly_available(
     until: DateTime<Utc>,
     told: &[AnnouncedGroup],
 ) -> SpiResult<Told> {
-    let mut counted = later::count_newly_available(after, until, None)?;
-    for group in &mut counted {
-        let is_same = |told: &&AnnouncedGroup| {
-            told.channel == group.channel && told.provider == group.provider
-        };
-        if let Some(told) = told.iter().find(is_same) {
-            group.dispatches -= told.dispatches;
-            group.scheduled -= told.scheduled;
-        }
-    }
-    // Some have been claimed meanwhile, perhaps of those that were told: the counts are hints.
-    counted.retain(|group| group.dispatches > 0);
+    let counted = told::untold(later::count_newly_available(after, until, None)?, told);
     Ok(Told {
-        lateness: tell(&counted)?,
+        lateness: tell(&counted),
         in_part: None,
     })
 }
 
-fn tell(counted: &[AnnouncedGroup]) -> SpiResult<Vec<Lateness>> {
+fn tell(counted: &[AnnouncedGroup]) -> Vec<Lateness> {
     let clock = time::now();
-    store::notify(counts(counted.iter().map(|group| {
+    send(counts(counted.iter().map(|group| {
         let channel = group.channel.as_deref();
         (channel, group.provider.as_str(), group.dispatches)
-    })))?;
+    })));
     let scheduled = counted.iter().filter(|group| group.scheduled > 0);
-    let lateness = scheduled
-        .filter_map(|group| Some(late(clock, group.since?, group.scheduled.unsigned_abs())));
-    Ok(lateness.collect())
+    scheduled
+        .filter_map(|group| Some(late(clock, group.since?, group.scheduled.unsigned_abs())))
+        .collect()
+}
+
+/// Sends them, but for those that can't be sent, such as to a channel whose name is too long: they keep no other from being sent.
+fn send(notifications: Notifications) {
+    let all = notifications.into_pairs();
+    if all.is_empty() {
+        return;
+    }
+    let failed = subtransaction::attempt_in_parts(&all, usize::MAX, |part| {
+        store::notify(Notifications::from_pairs(part))
+            .unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"));
+    });
+    for ((channel, payload), failure) in failed {
+        warning!(
+            "pg_recur dispatcher: announcement failed channel={channel:?} payload={payload} sqlstate={} message={:?}",
+            failure.sqlstate,
+            failure.message
+        );
+    }
+}
+
+fn without_unreadable(found: Vec<Result<NewlyAvailable, Uuid>>) -> Vec<NewlyAvailable> {
+    let unless_unreadable = |one: Result<NewlyAvailable, Uuid>| {
+        one.inspect_err(|id| {
+            warning!("pg_recur dispatcher: announcement failed dispatch={id} message=\"scheduled_at is no point in time\"");
+        })
+        .ok()
+    };
+    found.into_iter().filter_map(unless_unreadable).collect()
 }
 
 fn late(clock: DateTime<Utc>, since: DateTime<Utc>, dispatches: u64) -> Lateness {

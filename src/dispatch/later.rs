@@ -1,6 +1,7 @@
 //! Dispatches that become available later than they are written: what is asked of them in SQL.
 
 use super::query::{instant_at, queries, required, uuid_at};
+pub use super::told::AnnouncedGroup;
 use crate::pg::peek::{self, From};
 use crate::pg::{installation, time};
 use chrono::{DateTime, Utc};
@@ -32,12 +33,15 @@ pub struct Announced {
     pub channel: Option<String>,
 }
 
-/// Each with whether it is the first attempt at an occurrence, and since when it is available.
+/// A dispatch with whether it is the first attempt at an occurrence, and since when it is available.
+pub type NewlyAvailable = (Announced, bool, Instant);
+
+/// Those whose occurrence is no point in time, such as `infinity`, can't be told of: of these there is only the id.
 pub fn newly_available(
     after: Instant,
     until: Instant,
     limit: i64,
-) -> SpiResult<Vec<(Announced, bool, Instant)>> {
+) -> SpiResult<Vec<Result<NewlyAvailable, Uuid>>> {
     let arguments = [
         time::timestamptz(after).into(),
         time::timestamptz(until).into(),
@@ -45,11 +49,15 @@ pub fn newly_available(
     ];
     NEWLY_AVAILABLE.with(|query| {
         query.rows(&arguments, |row| {
+            let id = uuid_at(row, 1)?;
+            let Some(scheduled_at) = instant_at(row, 3)? else {
+                return Ok(Err(id));
+            };
             let action: Option<pgrx::datum::Uuid> = row.get(2)?;
             let announced = Announced {
-                id: uuid_at(row, 1)?,
+                id,
                 action: action.map(|id| Uuid::from_bytes(*id.as_bytes())),
-                scheduled_at: required(instant_at(row, 3)?)?,
+                scheduled_at,
                 namespace: required(row.get(4)?)?,
                 tenant: required(row.get(5)?)?,
                 provider: required(row.get(6)?)?,
@@ -57,19 +65,10 @@ pub fn newly_available(
                 channel: row.get(8)?,
             };
             let is_scheduled = required(row.get(9)?)?;
-            Ok((announced, is_scheduled, required(instant_at(row, 10)?)?))
+            let since = required(instant_at(row, 10)?)?;
+            Ok(Ok((announced, is_scheduled, since)))
         })
     })
-}
-
-/// Dispatches that share a channel and a provider.
-pub struct AnnouncedGroup {
-    pub channel: Option<String>,
-    pub provider: String,
-    pub dispatches: i64,
-    /// How many of them are first attempts at an occurrence, and since when the first of those is available.
-    pub scheduled: i64,
-    pub since: Option<Instant>,
 }
 
 /// The first `limit` of them, or all.

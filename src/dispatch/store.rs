@@ -418,6 +418,18 @@ pub struct Notifications {
     pub payloads: Vec<String>,
 }
 
+impl Notifications {
+    /// Each as (channel, payload).
+    pub fn into_pairs(self) -> Vec<(String, String)> {
+        self.channels.into_iter().zip(self.payloads).collect()
+    }
+
+    pub fn from_pairs(pairs: &[(String, String)]) -> Notifications {
+        let (channels, payloads) = pairs.iter().cloned().unzip();
+        Notifications { channels, payloads }
+    }
+}
+
 pub fn notify(notifications: Notifications) -> SpiResult<()> {
     if notifications.payloads.is_empty() {
         return Ok(());

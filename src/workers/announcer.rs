@@ -4,7 +4,6 @@
 use super::worker::{Departs, Post};
 use crate::dispatch::announce::{self, Told};
 use crate::dispatch::later::{self, AnnouncedGroup};
-use crate::pg::{subtransaction, transaction};
 use crate::stats;
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
@@ -63,7 +62,11 @@ impl Announcer {
             let (told, next) = match turn {
                 Ok(done) => done?,
                 Err(failure) => {
-                    warn_of(&failure);
+                    warning!(
+                        "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
+                        failure.sqlstate,
+                        failure.message
+                    );
                     self.next = now + TRY_AGAIN_AFTER;
                     return Ok(());
                 }
@@ -82,31 +85,15 @@ impl Announcer {
     }
 }
 
-fn warn_of(failure: &transaction::Failure) {
-    warning!(
-        "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
-        failure.sqlstate,
-        failure.message
-    );
-}
-
 /// Tells of what has become available, if anything has, or of the rest of it; returns what, and when the next dispatch does.
 fn announce_and_look(
     after: DateTime<Utc>,
     until: DateTime<Utc>,
     in_part: Option<Vec<AnnouncedGroup>>,
 ) -> SpiResult<(Told, Option<DateTime<Utc>>)> {
-    let attempt = subtransaction::attempt(|| match in_part {
-        None => announce::newly_available(after, until),
-        Some(told) => announce::rest_of_newly_available(after, until, &told),
-    });
-    // A channel that can't be told keeps nothing from being dispatched.
-    let told = match attempt {
-        Ok(outcome) => outcome?,
-        Err(failure) => {
-            warn_of(&failure);
-            Told::default()
-        }
+    let told = match in_part {
+        None => announce::newly_available(after, until)?,
+        Some(told) => announce::rest_of_newly_available(after, until, &told)?,
     };
     Ok((told, later::next_available(until)))
 }

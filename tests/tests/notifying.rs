@@ -317,3 +317,52 @@ fn a_batch_that_fails_repeats_no_announcement() {
     session.batch("DROP TRIGGER full_disk ON recur.timers");
     assert_eq!(listener.notification()["provider"], "p");
 }
+
+/// What a CHECK keeps out now may be there all the same, from before there was one.
+fn without_checks(session: &mut Session) {
+    session.batch(
+        "DO $$DECLARE it name; BEGIN
+             FOR it IN SELECT conname FROM pg_constraint WHERE conrelid = 'recur.live_dispatches'::regclass AND contype = 'c' LOOP
+                 EXECUTE format('ALTER TABLE recur.live_dispatches DROP CONSTRAINT %I', it);
+             END LOOP;
+         END$$",
+    );
+}
+
+#[test]
+fn one_that_can_not_be_told_keeps_no_other_from_being_told() {
+    // One by one, and as counts.
+    for each_max in [100, 1] {
+        let cluster = Cluster::with(&format!(
+            "shared_preload_libraries = 'pg_recur'\nrecur.notify_each_max = {each_max}"
+        ));
+        let mut session = cluster.database("app");
+        without_checks(&mut session);
+        let mut listener = cluster.session("app");
+        listener.batch("LISTEN recur; LISTEN elsewhere");
+        for (scheduled_at, channel) in [("infinity", "elsewhere"), ("now", &"x".repeat(64))] {
+            // They become available at the same instant, the one that can't be told among the others.
+            session.execute(
+                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, notify_channel, available_at)
+                 SELECT gen_random_uuid(), scheduled_at::timestamptz, 'enqueue', provider, 't', channel, now() + interval '1 second'
+                   FROM (VALUES ('now', 'a', NULL), ($1::text, 'bad', $2::text), ('now', 'b', NULL), ('now', 'b', 'elsewhere'))
+                     AS given (scheduled_at, provider, channel)",
+                &[&scheduled_at, &channel],
+            );
+            let mut heard = Vec::new();
+            while heard.len() < 3 {
+                heard.push(listener.notification()["provider"].clone());
+                // Where they are counted, nobody reads when it was scheduled.
+                heard.retain(|provider| provider != "bad");
+            }
+            heard.sort_by_key(Value::to_string);
+            assert_eq!(heard, ["a", "b", "b"]);
+            session.batch("DELETE FROM recur.live_dispatches");
+        }
+        let warning = "WARNING:  pg_recur dispatcher: announcement failed";
+        let warnings = if each_max == 1 { 1 } else { 2 };
+        eventually("it is warned of", || {
+            cluster.log().matches(warning).count() == warnings
+        });
+    }
+}
