@@ -264,9 +264,6 @@ BEGIN
     IF jsonb_typeof(payload) IS DISTINCT FROM 'object' THEN
         PERFORM recur._check_object('payload', payload);
     END IF;
-    IF dedup_window < interval '0' THEN
-        PERFORM recur._check_interval('dedup_window', dedup_window, true);
-    END IF;
     RETURN recur._enqueue('enqueue', current_user, provider, action_type, payload, NULL, run_at, namespace, tenant, subject,
                           dedup_key, dedup_window, metadata, priority, lock_group, notify_channel, max_attempts,
                           retry_backoff, lease);
@@ -344,7 +341,10 @@ BEGIN
         PERFORM recur._check_backoff(retry_backoff);
     END IF;
     IF lease IS NOT NULL THEN
-        PERFORM recur._check_interval('lease', lease, false);
+        sound := recur._check_interval('lease', lease, false);
+    END IF;
+    IF dedup_window IS NOT NULL THEN
+        sound := recur._check_interval('dedup_window', dedup_window, true);
     END IF;
     IF notify_channel = '' OR octet_length(notify_channel) > 63 THEN
         RAISE invalid_parameter_value USING

@@ -42,7 +42,7 @@ CREATE FUNCTION recur._mark_is_worn(provider text) RETURNS boolean
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'mark_is_worn_wrapper';
 COMMENT ON FUNCTION recur._mark_is_worn IS 'Internal: is it time to move the mark?';
-CREATE FUNCTION recur._is_slow_again(claim timestamptz) RETURNS boolean
+CREATE FUNCTION recur._is_slow_again(claim timestamptz, "limit" int) RETURNS boolean
     LANGUAGE c VOLATILE STRICT
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'is_slow_again_wrapper';
@@ -240,8 +240,8 @@ BEGIN
         -- Far to walk?
         IF plain AND claimed > 0
            AND (CASE WHEN since > '-infinity' THEN recur._mark_is_worn(single)
-                     WHEN clock_timestamp() - began > interval '5 ms' + claim."limit" * interval '0.1 ms'
-                     THEN recur._is_slow_again(began) END) THEN
+                     WHEN clock_timestamp() - began > interval '0.5 ms' + claim."limit" * interval '0.03 ms'
+                     THEN recur._is_slow_again(began, claim."limit") END) THEN
             PERFORM recur._move_mark(single, level, since, created, began);
             guess := level;
             marked := true;

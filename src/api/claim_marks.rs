@@ -36,6 +36,8 @@ const TRUSTED_FOR_AT_MOST: i64 = 60_000_000;
 const PROVIDERS: usize = 64;
 
 thread_local! {
+    /// What this process had spent on a CPU when the claim began.
+    static CPU_AT_BEGINNING: Cell<i64> = const { Cell::new(0) };
     static KNOWN: RefCell<BTreeMap<Option<String>, Known>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -60,6 +62,7 @@ fn keep(provider: Option<&str>, known: Option<Known>) {
 /// mark is then used once more.
 #[pg_extern(sql = false)]
 fn known_priority(provider: Option<&str>) -> Option<i32> {
+    CPU_AT_BEGINNING.set(cpu_micros());
     of_known(provider, |known| {
         let now = unsafe { pg_sys::GetCurrentTimestamp() };
         // A clock that was set back must not make it last longer.
@@ -106,12 +109,30 @@ fn mark_is_worn(provider: Option<&str>) -> bool {
     of_mark(provider, |mark| mark.uses >= WORN).unwrap_or(false)
 }
 
-/// `recur._is_slow_again(claim)`: told of a claim that took long, it says whether another one did shortly before. One alone may
-/// have waited for its plans, or for the machine.
+/// Microseconds that this process has spent on a CPU.
+fn cpu_micros() -> i64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+}
+
+/// A claim that finds what it looks for at once takes less of the CPU than this, and so much more for each dispatch that it wants.
+const SLOW: (i64, i64) = (500, 30);
+
+/// `recur._is_slow_again(claim, "limit")`: told of a claim that took long, it says whether it walked far, and another one did so
+/// shortly before. One alone may have made its plans; and who only waited, for the machine or for a lock, has not walked.
 #[pg_extern(sql = false)]
-fn is_slow_again(claim: TimestampWithTimeZone) -> bool {
+fn is_slow_again(claim: TimestampWithTimeZone, limit: i32) -> bool {
     thread_local! {
         static SUSPICIOUS_UNTIL: Cell<pg_sys::TimestampTz> = const { Cell::new(pg_sys::TimestampTz::MIN) };
+    }
+    let (for_all, for_each) = SLOW;
+    let normal = for_all.saturating_add(for_each.saturating_mul(i64::from(limit)));
+    if cpu_micros() - CPU_AT_BEGINNING.get() < normal {
+        return false;
     }
     let now = unsafe { pg_sys::GetCurrentTimestamp() };
     let began = pg_sys::TimestampTz::from(claim);

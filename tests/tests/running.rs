@@ -248,6 +248,10 @@ fn enqueue_at_its_time() {
             "invalid dedup_window \"-00:00:01\": must be zero or longer",
         ),
         (
+            "'p', 't', dedup_key => 'k', dedup_window => '1000000 years'",
+            "invalid dedup_window \"1000000 years\": must not be longer than 100 years, nor have a part that is",
+        ),
+        (
             "'p', 't', max_attempts => 0",
             "invalid max_attempts \"0\": must be at least 1",
         ),
