@@ -115,7 +115,7 @@ but the safety net's, under 100 µs each, and the same for any number of actions
         &[1_000, 10_000, 100_000]
     };
     let sizes = size.actions.unwrap_or(sizes);
-    let seconds = if size.full { 120 } else { 15 };
+    let seconds = if size.full { 60 } else { 15 };
     let server = Server::start("");
     let mut session = server.bench();
     let mut rows = Vec::new();
