@@ -56,7 +56,7 @@ criterion.)
 Targets: at least 5 times faster than croner and within 3 times of the floor, on every row. Here: at least {least:.1} times faster, and
 at most {most:.2} times the floor (less than 1 where our zone look-up beats the floor's binary search). Nothing is allocated in
 `next_after`, `previous_or_at` and `count_between` of cron expressions, intervals and structured rules
-(`recurrence/tests/allocation.rs`)."
+(`crates/recurrence/tests/allocation.rs`)."
     ));
     report.table(
         &[
