@@ -339,20 +339,20 @@ impl Loop {
     }
 }
 
-/// The server may have carried out a claim that nobody waits for any more: what it returns is released.
+/// The server may carry out a claim that it has received: what the claim returns is released.
 async fn give_back(
     session: &Session,
     claiming: impl Future<Output = Result<Vec<Dispatch>, Error>>,
 ) {
     let released = timeout(LAST_ANSWER, async {
-        for dispatch in claiming.await? {
-            session.release(dispatch.id, dispatch.attempt).await?;
+        let dispatches = claiming.await.map_err(|error| events::claim_failed(&error));
+        for dispatch in dispatches.unwrap_or_default() {
+            if let Err(error) = session.release(dispatch.id, dispatch.attempt).await {
+                events::report_failed(&error);
+            }
         }
-        Ok::<(), Error>(())
     });
-    match released.await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => events::report_failed(&error),
-        Err(_) => events::report_failed(&Error::Timeout),
+    if released.await.is_err() {
+        events::claim_failed(&Error::Timeout);
     }
 }

@@ -8,6 +8,7 @@
 use recur_client::{Builder, Completion, Consumer, Failure, Job};
 use serde_json::json;
 use std::error::Error;
+use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -42,18 +43,29 @@ fn details(job: &Job) -> String {
     )
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .init();
+    match run() {
+        Ok(()) => {
+            println!("stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("consumer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let consumer = consumer()?;
     let runtime = tokio::runtime::Runtime::new()?;
     let result = runtime.block_on(consumer.run());
     // A name lookup that hangs in a thread must not delay the end.
     runtime.shutdown_background();
-    result?;
-    println!("stopped");
-    Ok(())
+    Ok(result?)
 }
 
 fn consumer() -> Result<Builder, Box<dyn Error>> {
