@@ -1,4 +1,4 @@
-"""A consumer in Python: prints mails and reports instead of sending them.
+"""A consumer in Python: logs mails and reports instead of sending them.
 
 Usage: pip install -r requirements.txt; python consumer.py "host=… dbname=…"
 
@@ -59,13 +59,13 @@ def email(dispatch, stop):
         raise Permanent('the payload has no "to"')
     if stop.wait(dispatch["payload"].get("seconds", 0)):  # the work
         raise InterruptedError("stopped on request")
-    print(f"mail to {to}{details(dispatch)}", flush=True)
+    log.info("mail to %s%s", to, details(dispatch))
     return {"sent_to": to}
 
 
 def report(dispatch, stop):
     """Makes the report that is due, for the payload's `to`."""
-    print(f"report for {dispatch['payload'].get('to')}{details(dispatch)}", flush=True)
+    log.info("report for %s%s", dispatch["payload"].get("to"), details(dispatch))
 
 
 def details(dispatch):
@@ -253,5 +253,5 @@ async def main(conninfo):
 
 
 if __name__ == "__main__":
-    logging.basicConfig(format="%(levelname)s %(message)s")
+    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO)
     asyncio.run(main(sys.argv[1]))
