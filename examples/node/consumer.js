@@ -48,7 +48,7 @@ const handlers = {
 
   // Makes the report that is due, for the payload's `to`.
   async report(dispatch) {
-    console.log(`report for ${dispatch.payload.to}${details(dispatch)}`)
+    console.log(`report for ${dispatch.payload.to ?? 'all'}${details(dispatch)}`)
   },
 }
 

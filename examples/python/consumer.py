@@ -65,7 +65,7 @@ def email(dispatch, stop):
 
 def report(dispatch, stop):
     """Makes the report that is due, for the payload's `to`."""
-    log.info("report for %s%s", dispatch["payload"].get("to"), details(dispatch))
+    log.info("report for %s%s", dispatch["payload"].get("to", "all"), details(dispatch))
 
 
 def details(dispatch):

@@ -1,4 +1,4 @@
--- Where and when a dispatch is due, in the words of people there.
+-- A dispatch's occurrence in the time zone of its action.
 SELECT a.name,
        a.timezone::text,
        to_char(d.scheduled_at AT TIME ZONE a.timezone, 'Dy HH24:MI:SS') AS local_time

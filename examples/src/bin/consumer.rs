@@ -2,8 +2,8 @@
 //!
 //! Usage: consumer "host=… dbname=…"
 //!
-//! Environment, all optional: CONSUMER (its name), CONCURRENCY, LEASE, POLL and GRACE (seconds), LISTEN=no (only polls, as
-//! is needed behind a pooler in transaction mode).
+//! Environment, all optional: CONSUMER (its name), CONCURRENCY, LEASE, POLL and GRACE (seconds), LISTEN=no (only polls,
+//! as is needed behind a pooler in transaction mode).
 
 use recur_client::{Builder, Completion, Consumer, Failure, Job};
 use serde_json::json;
@@ -30,7 +30,8 @@ async fn email(job: Job) -> Result<Completion, Failure> {
 
 /// Makes the report that is due, for the payload's `to`.
 async fn report(job: Job) -> Result<(), Failure> {
-    println!("report for {}{}", job.dispatch.payload["to"], details(&job));
+    let to = job.dispatch.payload["to"].as_str().unwrap_or("all");
+    println!("report for {to}{}", details(&job));
     Ok(())
 }
 

@@ -121,7 +121,7 @@ async fn an_address_is_a_name_too() {
 async fn a_configuration_of_ones_own_replaces_the_verification() {
     let (config, _) = certificate("localhost");
     let mut server = Server::start(Some(config)).await;
-    let trusts_nobody = || {
+    let trusts_no_authority = || {
         ClientConfig::builder()
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth()
@@ -130,16 +130,25 @@ async fn a_configuration_of_ones_own_replaces_the_verification() {
         "host=localhost hostaddr=127.0.0.1 port={} user=me",
         server.port
     );
-    let error = Session::connect_with(&format!("{connection} sslmode=require"), trusts_nobody())
-        .await
-        .unwrap_err();
+    let error = Session::connect_with(
+        &format!("{connection} sslmode=require"),
+        trusts_no_authority(),
+    )
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("UnknownIssuer"), "{error}");
-    Session::connect_with(&format!("{connection} sslmode=disable"), trusts_nobody())
-        .await
-        .unwrap();
+    Session::connect_with(
+        &format!("{connection} sslmode=disable"),
+        trusts_no_authority(),
+    )
+    .await
+    .unwrap();
     assert_eq!(server.seen.recv().await, Some(Seen::PlainConnection));
-    let error = Session::connect_with(&format!("{connection} sslrootcert=/ca"), trusts_nobody())
-        .await
-        .unwrap_err();
+    let error = Session::connect_with(
+        &format!("{connection} sslrootcert=/ca"),
+        trusts_no_authority(),
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error, Error::Configuration(_)), "{error}");
 }
