@@ -1,35 +1,58 @@
-//! What a handler is given, and what it gives back.
+//! What a handler receives and returns.
 
 use crate::Dispatch;
 use serde_json::Value;
 use std::pin::Pin;
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-/// One attempt, for a handler.
+/// One attempt at a dispatch, as a handler receives it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Job {
+    /// The dispatch to run.
     pub dispatch: Dispatch,
-    pub(crate) cancel: watch::Receiver<bool>,
+    pub(crate) cancel: CancellationToken,
 }
 
 impl Job {
-    /// Has somebody asked for this run to stop? Whoever heeds it returns a [`Failure`]; the dispatch is then cancelled.
+    /// Whether the run has been asked to stop, with `recur.cancel`.
+    ///
+    /// A handler that stops returns a [`Failure`], and the dispatch becomes cancelled.
     #[must_use]
     pub fn cancel_requested(&self) -> bool {
-        *self.cancel.borrow()
+        self.cancel.is_cancelled()
     }
 
-    /// Returns when that happens; for `tokio::select!`.
-    pub async fn cancelled(&mut self) {
-        if self.cancel.wait_for(|asked| *asked).await.is_err() {
-            // Nobody can ask any more.
-            std::future::pending::<()>().await;
-        }
+    /// Returns as soon as the run is asked to stop.
+    ///
+    /// The consumer learns of the request when it renews the lease, three times per lease.
+    ///
+    /// ```no_run
+    /// use recur_client::{Failure, Job};
+    ///
+    /// # async fn send(_: &serde_json::Value) -> Result<(), Failure> { Ok(()) }
+    /// async fn email(job: Job) -> Result<(), Failure> {
+    ///     tokio::select! {
+    ///         sent = send(&job.dispatch.payload) => sent,
+    ///         () = job.cancelled() => Err(Failure::new("stopped on request")),
+    ///     }
+    /// }
+    /// ```
+    pub async fn cancelled(&self) {
+        self.cancel.cancelled().await;
     }
 }
 
-/// It has been done.
+/// The work has been done.
+///
+/// ```
+/// use recur_client::Completion;
+/// use serde_json::json;
+///
+/// let nothing_to_add = Completion::default();
+/// let with_result = Completion::result(json!({ "imported": 250 }));
+/// let with_context = Completion::default().with_context(json!({ "page": 2 }));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Completion {
     pub(crate) result: Option<Value>,
@@ -37,7 +60,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// With something to show for it.
+    /// With a result that is stored with the dispatch.
     #[must_use]
     pub fn result(result: Value) -> Completion {
         Completion {
@@ -60,7 +83,21 @@ impl From<()> for Completion {
     }
 }
 
-/// It has not been done.
+/// The work has not been done.
+///
+/// Every error converts into a failure that is tried again, so `?` works in handlers.
+///
+/// ```
+/// use recur_client::Failure;
+///
+/// fn address(payload: &serde_json::Value) -> Result<&str, Failure> {
+///     payload["to"].as_str().ok_or_else(|| Failure::permanent("the payload has no \"to\""))
+/// }
+///
+/// fn number(text: &str) -> Result<i32, Failure> {
+///     Ok(text.parse()?)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub(crate) reason: String,
@@ -68,7 +105,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// It may succeed another time.
+    /// The dispatch is tried again while it has attempts left.
     #[must_use]
     pub fn new(reason: impl Into<String>) -> Failure {
         Failure {
@@ -77,9 +114,9 @@ impl Failure {
         }
     }
 
-    /// Another try would be of no use.
+    /// Another attempt would fail as well, so there is none.
     #[must_use]
-    pub fn for_good(reason: impl Into<String>) -> Failure {
+    pub fn permanent(reason: impl Into<String>) -> Failure {
         Failure {
             reason: reason.into(),
             retry: false,
@@ -87,7 +124,6 @@ impl Failure {
     }
 }
 
-/// So that `?` works in handlers.
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Failure {
         Failure::new(error.to_string())

@@ -1,100 +1,123 @@
-//! The connection, made again whenever it is lost.
+//! The consumer's connection, replaced whenever it is lost.
 
-use crate::{Error, Session};
+use crate::connector::{Connector, Stream};
+use crate::{Error, Session, events};
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Connection, Socket};
+use tokio_util::task::AbortOnDropHandle;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Hands out the current connection, if there is one.
+/// Hands out the current connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     current: watch::Receiver<Option<Arc<Session>>>,
-    /// Rings when something may be there to be claimed: a notification, or a new connection.
-    pub bell: Arc<Notify>,
+    wakeup: Arc<Notify>,
+}
+
+/// Connects, and stays connected until the returned handle is dropped.
+pub(crate) fn establish(
+    connector: Connector,
+    channel: Option<String>,
+) -> (Link, AbortOnDropHandle<()>) {
+    let (publish, current) = watch::channel(None);
+    let wakeup = Arc::new(Notify::new());
+    let keeper = Keeper {
+        connector,
+        channel,
+        publish,
+        wakeup: Arc::clone(&wakeup),
+    };
+    let task = tokio::spawn(keeper.run());
+    (Link { current, wakeup }, AbortOnDropHandle::new(task))
 }
 
 impl Link {
-    /// Connects, and stays connected until the returned task is aborted.
-    pub fn establish(
-        config: Config,
-        channel: Option<String>,
-    ) -> (Link, tokio::task::JoinHandle<()>) {
-        let (publish, current) = watch::channel(None);
-        let bell = Arc::new(Notify::new());
-        let link = Link {
-            current,
-            bell: Arc::clone(&bell),
+    /// Waits for a connection; forever, once its keeper is gone.
+    pub async fn session(&mut self) -> Arc<Session> {
+        let is_open = |session: &Option<Arc<Session>>| {
+            session
+                .as_ref()
+                .is_some_and(|session| !session.client().is_closed())
         };
-        let keeper = tokio::spawn(async move {
-            let mut pause = FIRST_PAUSE;
-            loop {
-                if let Err(error) = keep(&config, channel.as_deref(), &publish, &bell).await {
-                    eprintln!("recur-client: no connection: {error}; next try in {pause:?}");
-                } else {
-                    // It was connected: the first tries come quickly.
-                    pause = FIRST_PAUSE;
-                }
-                publish.send_replace(None);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-        });
-        (link, keeper)
+        if let Ok(current) = self.current.wait_for(is_open).await
+            && let Some(session) = current.as_ref()
+        {
+            return Arc::clone(session);
+        }
+        std::future::pending().await
     }
 
-    /// The connection; waits for one.
-    pub async fn session(&mut self) -> Result<Arc<Session>, Error> {
-        let current = self
-            .current
-            .wait_for(|session| {
-                session
-                    .as_ref()
-                    .is_some_and(|session| !session.client().is_closed())
-            })
-            .await;
-        match current.as_deref() {
-            Ok(Some(session)) => Ok(Arc::clone(session)),
-            _ => Err(Error::Configuration(
-                "the consumer has been stopped".to_owned(),
-            )),
-        }
+    /// Returns when there may be something to claim: after a notification, and after a connection was made.
+    pub async fn wakeup(&self) {
+        self.wakeup.notified().await;
     }
 }
 
-/// One connection, from its making to its end. An error means that there was none.
-async fn keep(
-    config: &Config,
-    channel: Option<&str>,
-    publish: &watch::Sender<Option<Arc<Session>>>,
-    bell: &Notify,
-) -> Result<(), Error> {
-    let (client, mut connection) = config.connect(NoTls).await?;
-    let session = Arc::new(Session::new(client));
-    let drive = std::future::poll_fn(|context| {
+struct Keeper {
+    connector: Connector,
+    channel: Option<String>,
+    publish: watch::Sender<Option<Arc<Session>>>,
+    wakeup: Arc<Notify>,
+}
+
+impl Keeper {
+    async fn run(self) {
+        let mut pause = FIRST_PAUSE;
         loop {
-            match std::task::ready!(connection.poll_message(context)) {
-                Some(Ok(AsyncMessage::Notification(_))) => bell.notify_one(),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return std::task::Poll::Ready(()),
+            let end = self.keep().await;
+            if self.publish.send_replace(None).is_some() {
+                events::disconnected(&end);
+                pause = FIRST_PAUSE;
+            } else {
+                events::connect_failed(&end, pause);
             }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-    });
-    let begin = async {
-        if let Some(channel) = channel {
-            // A channel is a name, which can't be a parameter.
-            let listen = format!("LISTEN \"{}\"", channel.replace('"', "\"\""));
-            session.client().batch_execute(&listen).await?;
+    }
+
+    /// One connection, from its start to its end. It is published once it listens.
+    async fn keep(&self) -> Error {
+        let (client, connection) = match self.connector.connect().await {
+            Ok(connected) => connected,
+            Err(error) => return error,
+        };
+        let session = Arc::new(Session::new(client));
+        let start = async {
+            if let Some(channel) = &self.channel {
+                // LISTEN takes a name, which can't be a parameter.
+                let listen = format!("LISTEN \"{}\"", channel.replace('"', "\"\""));
+                session.client().batch_execute(&listen).await?;
+            }
+            events::connected(self.channel.as_deref());
+            self.publish.send_replace(Some(Arc::clone(&session)));
+            self.wakeup.notify_one();
+            std::future::pending::<Result<Infallible, Error>>().await
+        };
+        tokio::select! {
+            end = self.drive(connection) => end,
+            Err(error) = start => error,
         }
-        publish.send_replace(Some(Arc::clone(&session)));
-        bell.notify_one();
-        std::future::pending::<Result<(), Error>>().await
-    };
-    tokio::select! {
-        () = drive => Ok(()),
-        result = begin => result,
+    }
+
+    /// Lets the connection work until it ends.
+    async fn drive(&self, mut connection: Connection<Socket, Stream>) -> Error {
+        std::future::poll_fn(|context| {
+            loop {
+                match std::task::ready!(connection.poll_message(context)) {
+                    Some(Ok(AsyncMessage::Notification(_))) => self.wakeup.notify_one(),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Poll::Ready(error.into()),
+                    None => return Poll::Ready(Error::Disconnected),
+                }
+            }
+        })
+        .await
     }
 }

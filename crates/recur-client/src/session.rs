@@ -1,23 +1,25 @@
-//! pg_recur's functions, with types.
+//! pg_recur's functions for consumers, typed.
 //!
-//! Statements are sent unnamed, with the types of their parameters: that works through a pooler in transaction mode.
+//! Statements are sent unnamed, with the types of their parameters, so that they work through a pooler in transaction
+//! mode.
 
-use crate::dispatch::COLUMNS;
-use crate::{Dispatch, Error};
+use crate::connector::Connector;
+use crate::{Dispatch, Error, Report};
 use serde_json::Value;
 use std::time::Duration;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
-/// A connection that claims and reports.
+/// A connection that claims and reports, for programs with a loop of their own.
 ///
 /// ```no_run
-/// # async fn example(client: tokio_postgres::Client) -> Result<(), recur_client::Error> {
+/// # async fn example() -> Result<(), recur_client::Error> {
 /// use recur_client::{Claim, Session};
 ///
-/// let session = Session::new(client);
+/// let session = Session::connect("host=/var/run/postgresql dbname=app").await?;
 /// for dispatch in session.claim(&Claim::default()).await? {
+///     println!("{} is due", dispatch.action_type);
 ///     session.complete(dispatch.id, dispatch.attempt, None, None).await?;
 /// }
 /// # Ok(()) }
@@ -27,17 +29,35 @@ pub struct Session {
     client: Client,
 }
 
-/// Which dispatches to claim, and how; `None` means any.
+/// Which dispatches to claim, and how; `None` does not filter.
+///
+/// ```
+/// use recur_client::Claim;
+/// use std::time::Duration;
+///
+/// let claim = Claim {
+///     limit: 10,
+///     providers: Some(vec!["mailer".to_owned()]),
+///     lease: Some(Duration::from_secs(60)),
+///     ..Claim::default()
+/// };
+/// assert_eq!(claim.tenants, None);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Claim {
+    /// At most this many; 1 by default.
     pub limit: u16,
+    /// Only dispatches of these providers.
     pub providers: Option<Vec<String>>,
+    /// Only dispatches of these action types.
     pub action_types: Option<Vec<String>>,
+    /// Only dispatches of these namespaces.
     pub namespaces: Option<Vec<String>>,
+    /// Only dispatches of these tenants.
     pub tenants: Option<Vec<String>>,
-    /// How long the claim holds; `None` means as long as the dispatch says.
+    /// How long the claim holds; `None` means the action's lease.
     pub lease: Option<Duration>,
-    /// Who claims, for people who look.
+    /// The consumer's name, for `claimed_by`.
     pub consumer: Option<String>,
 }
 
@@ -58,32 +78,47 @@ impl Default for Claim {
 type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 impl Session {
-    /// The connection of the client must be driven by somebody, as always with tokio-postgres.
+    /// Connects, with TLS as the connection string asks for it (see [TLS](crate#tls)).
+    ///
+    /// Needs a tokio runtime, on which the connection runs until the session is dropped.
+    pub async fn connect(connection: &str) -> Result<Session, Error> {
+        Session::open(&Connector::new(connection, None)?).await
+    }
+
+    /// Connects with a TLS configuration of one's own (see [TLS](crate#tls)).
+    pub async fn connect_with(
+        connection: &str,
+        tls: rustls::ClientConfig,
+    ) -> Result<Session, Error> {
+        Session::open(&Connector::new(connection, Some(tls))?).await
+    }
+
+    async fn open(connector: &Connector) -> Result<Session, Error> {
+        let (client, connection) = connector.connect().await?;
+        // An error of the connection is also the error of the call that waits for it.
+        tokio::spawn(connection);
+        Ok(Session::new(client))
+    }
+
+    /// Uses a client whose connection the caller polls, as tokio-postgres demands.
     #[must_use]
     pub fn new(client: Client) -> Session {
         Session { client }
     }
 
-    /// The client itself, for statements of one's own.
+    /// The client, for statements of one's own.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    async fn rows(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Error> {
-        Ok(self.client.query_typed(sql, parameters).await?)
-    }
-
-    /// Takes up to `limit` dispatches.
+    /// Claims available dispatches, higher priorities first, then older ones.
     pub async fn claim(&self, claim: &Claim) -> Result<Vec<Dispatch>, Error> {
         let limit = i32::from(claim.limit);
         let lease = claim.lease.map(|lease| lease.as_secs_f64());
-        let sql = format!(
-            "SELECT {COLUMNS} FROM recur.claim($1, $2, $3, $4, $5, make_interval(secs => $6), $7)"
-        );
         let rows = self
             .rows(
-                &sql,
+                include_str!("../sql/claim.sql"),
                 &[
                     (&limit, Type::INT4),
                     (&claim.providers, Type::TEXT_ARRAY),
@@ -95,21 +130,29 @@ impl Session {
                 ],
             )
             .await?;
-        rows.iter()
-            .map(|row| Ok(Dispatch::from_row(row)?))
-            .collect()
+        rows.iter().map(Dispatch::from_row).collect()
     }
 
-    /// It has been done. A context is left for the action's next run.
+    /// Reports success; a context, if there is one, replaces the action's.
+    ///
+    /// ```no_run
+    /// # use recur_client::{Dispatch, Error, Session};
+    /// # async fn example(session: Session, dispatch: Dispatch) -> Result<(), Error> {
+    /// use serde_json::json;
+    ///
+    /// let (result, context) = (json!({ "imported": 250 }), json!({ "page": 2 }));
+    /// session.complete(dispatch.id, dispatch.attempt, Some(&result), Some(&context)).await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn complete(
         &self,
         id: Uuid,
         attempt: i32,
         result: Option<&Value>,
         context: Option<&Value>,
-    ) -> Result<(), Error> {
-        self.rows(
-            "SELECT FROM recur.complete($1, $2, $3, $4)",
+    ) -> Result<Report, Error> {
+        self.report(
+            include_str!("../sql/complete.sql"),
             &[
                 (&id, Type::UUID),
                 (&attempt, Type::INT4),
@@ -118,19 +161,30 @@ impl Session {
             ],
         )
         .await
-        .map(drop)
     }
 
-    /// It has not been done. It is tried again while it has attempts left, unless `retry` is false.
+    /// Reports a failure. The dispatch is tried again while it has attempts left, unless `retry` is false.
+    ///
+    /// ```no_run
+    /// # use recur_client::{Dispatch, Error, Session};
+    /// # async fn example(session: Session, dispatch: Dispatch) -> Result<(), Error> {
+    /// use recur_client::Status;
+    ///
+    /// let report = session.fail(dispatch.id, dispatch.attempt, "mail server is down", true).await?;
+    /// if report.status == Status::Pending {
+    ///     println!("next attempt at {:?}", report.available_at);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn fail(
         &self,
         id: Uuid,
         attempt: i32,
         reason: &str,
         retry: bool,
-    ) -> Result<(), Error> {
-        self.rows(
-            "SELECT FROM recur.fail($1, $2, $3, $4)",
+    ) -> Result<Report, Error> {
+        self.report(
+            include_str!("../sql/fail.sql"),
             &[
                 (&id, Type::UUID),
                 (&attempt, Type::INT4),
@@ -139,40 +193,58 @@ impl Session {
             ],
         )
         .await
-        .map(drop)
     }
 
-    /// Renews the lease; true if somebody wants the run to stop.
+    /// Renews the lease, from now on; `None` means the action's lease.
+    ///
+    /// ```no_run
+    /// # use recur_client::{Dispatch, Error, Session};
+    /// # async fn example(session: Session, dispatch: Dispatch) -> Result<(), Error> {
+    /// use std::time::Duration;
+    ///
+    /// let report = session.extend(dispatch.id, dispatch.attempt, Some(Duration::from_secs(60))).await?;
+    /// if report.cancel_requested {
+    ///     session.fail(dispatch.id, dispatch.attempt, "stopped on request", false).await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn extend(
         &self,
         id: Uuid,
         attempt: i32,
         lease: Option<Duration>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Report, Error> {
         let lease = lease.map(|lease| lease.as_secs_f64());
-        let rows = self
-            .rows(
-                "SELECT cancel_requested FROM recur.extend($1, $2, make_interval(secs => $3))",
-                &[
-                    (&id, Type::UUID),
-                    (&attempt, Type::INT4),
-                    (&lease, Type::FLOAT8),
-                ],
-            )
-            .await?;
-        match rows.first() {
-            Some(row) => Ok(row.try_get(0)?),
-            None => Ok(false),
-        }
+        self.report(
+            include_str!("../sql/extend.sql"),
+            &[
+                (&id, Type::UUID),
+                (&attempt, Type::INT4),
+                (&lease, Type::FLOAT8),
+            ],
+        )
+        .await
     }
 
-    /// Gives it back, undone: anybody may claim it at once, and the attempt does not count.
-    pub async fn release(&self, id: Uuid, attempt: i32) -> Result<(), Error> {
-        self.rows(
-            "SELECT FROM recur.release($1, $2)",
+    /// Returns the dispatch to the queue, available at once. The attempt does not count.
+    pub async fn release(&self, id: Uuid, attempt: i32) -> Result<Report, Error> {
+        self.report(
+            include_str!("../sql/release.sql"),
             &[(&id, Type::UUID), (&attempt, Type::INT4)],
         )
         .await
-        .map(drop)
+    }
+
+    async fn report(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Report, Error> {
+        match self.rows(sql, parameters).await?.first() {
+            Some(row) => Report::from_row(row),
+            None => Err(Error::UnexpectedAnswer(
+                "the server answered a report without a row".to_owned(),
+            )),
+        }
+    }
+
+    async fn rows(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Error> {
+        Ok(self.client.query_typed(sql, parameters).await?)
     }
 }

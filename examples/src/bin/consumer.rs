@@ -1,49 +1,105 @@
-//! A consumer in Rust: prints mails instead of sending them.
+//! A consumer in Rust: prints mails and reports instead of sending them.
 //!
 //! Usage: consumer "host=… dbname=…"
 //!
-//! Environment, all optional: CONSUMER (its name), CONCURRENCY, LEASE, POLL and GRACE (seconds), LISTEN=no (polls only, as is
-//! needed behind a pooler in transaction mode).
+//! Environment, all optional: CONSUMER (its name), CONCURRENCY, LEASE, POLL and GRACE (seconds), LISTEN=no (only polls,
+//! as is needed behind a pooler in transaction mode).
 
-use recur_client::{Completion, Consumer, Failure};
+use recur_client::{Builder, Completion, Consumer, Failure, Job};
 use serde_json::json;
 use std::error::Error;
+use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+/// Mails the payload's `to`; takes as long as its `seconds` say.
+async fn email(job: Job) -> Result<Completion, Failure> {
+    let payload = &job.dispatch.payload;
+    // Another attempt would find the same payload.
+    let to = payload["to"]
+        .as_str()
+        .ok_or_else(|| Failure::permanent("the payload has no \"to\""))?;
+    let seconds = payload["seconds"].as_f64().unwrap_or(0.0);
+    tokio::select! {
+        () = tokio::time::sleep(Duration::try_from_secs_f64(seconds)?) => {} // the work
+        () = job.cancelled() => return Err(Failure::new("stopped on request")),
+    }
+    println!("mail to {to}{}", details(&job));
+    Ok(Completion::result(json!({ "sent_to": to })))
+}
+
+/// Makes the report that is due, for the payload's `to`.
+async fn report(job: Job) -> Result<(), Failure> {
+    let to = job.dispatch.payload["to"].as_str().unwrap_or("all");
+    println!("report for {to}{}", details(&job));
+    Ok(())
+}
+
+fn details(job: &Job) -> String {
+    let dispatch = &job.dispatch;
+    let subject = dispatch.subject.as_deref().unwrap_or("none");
+    format!(
+        " (due {}, tenant {}, subject {subject}, attempt {})",
+        dispatch.scheduled_at, dispatch.tenant, dispatch.attempt
+    )
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    match run() {
+        Ok(()) => {
+            println!("stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("consumer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let consumer = consumer()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let result = runtime.block_on(consumer.run());
+    // A name lookup that hangs in a thread must not delay the end.
+    runtime.shutdown_background();
+    Ok(result?)
+}
+
+fn consumer() -> Result<Builder, Box<dyn Error>> {
     let connection = std::env::args()
         .nth(1)
         .ok_or("usage: consumer \"host=… dbname=…\"")?;
-    let number = |name: &str, otherwise: f64| -> Result<f64, Box<dyn Error>> {
-        Ok(std::env::var(name).map_or(Ok(otherwise), |text| text.parse())?)
+    let seconds = |name, default| -> Result<Duration, Box<dyn Error>> {
+        Ok(Duration::try_from_secs_f64(setting(name, default)?)?)
     };
-    let poll = Duration::from_secs_f64(number("POLL", 10.0)?);
-    let mut consumer = Consumer::builder(connection)
-        .name(std::env::var("CONSUMER").unwrap_or_else(|_| "rust".to_owned()))
-        .concurrency(number("CONCURRENCY", 4.0)? as u16)
-        .lease(Duration::from_secs_f64(number("LEASE", 60.0)?))
-        .grace(Duration::from_secs_f64(number("GRACE", 20.0)?))
-        .handler("email", |mut job| async move {
-            let payload = job.dispatch.payload.clone();
-            let to = payload["to"]
-                .as_str()
-                .ok_or_else(|| Failure::for_good("the payload has no \"to\""))?
-                .to_owned();
-            // The work. It stops when somebody asks for it.
-            let seconds = payload["seconds"].as_f64().unwrap_or(0.0);
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => {}
-                () = job.cancelled() => return Err(Failure::new("stopped on request")),
-            }
-            println!("mail to {to} (attempt {})", job.dispatch.attempt);
-            Ok::<_, Failure>(Completion::result(json!({ "sent_to": to })))
-        });
-    consumer = match std::env::var("LISTEN").as_deref() {
-        Ok("no") => consumer.polling(poll),
+    let consumer = Consumer::builder(connection)
+        .name(setting("CONSUMER", "rust".to_owned())?)
+        .providers(["mailer"])
+        .handler("email", email)
+        .handler("report", report)
+        .concurrency(setting("CONCURRENCY", 4)?)
+        .lease(seconds("LEASE", 60.0)?)
+        .grace(seconds("GRACE", 20.0)?);
+    let poll = seconds("POLL", 10.0)?;
+    Ok(match setting("LISTEN", "yes".to_owned())?.as_str() {
+        "no" => consumer.polling(poll),
         _ => consumer.poll_every(poll),
-    };
-    consumer.run().await?;
-    println!("stopped");
-    Ok(())
+    })
+}
+
+/// The value of an environment variable.
+fn setting<T: FromStr>(name: &str, default: T) -> Result<T, String> {
+    match std::env::var(name) {
+        Ok(text) => text.parse().map_err(|_| {
+            format!(
+                "{name} is {text:?}, which is no {}",
+                std::any::type_name::<T>()
+            )
+        }),
+        Err(_) => Ok(default),
+    }
 }
