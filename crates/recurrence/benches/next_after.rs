@@ -52,6 +52,24 @@ fn parse(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What a text costs when it is stored. The texts are canonical, in other spelling, and misread by
+/// croner; the last has the rarest dates.
+fn admit(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("admit");
+    for pattern in [
+        "0 9 * * MON-FRI",
+        "0 9 * * 1-5",
+        "* * * * * *",
+        "0 0 0 1 1 * */4,6000",
+        "0 0 29 2 +SUN",
+    ] {
+        group.bench_function(pattern, |b| {
+            b.iter(|| Schedule::admit(black_box(pattern)));
+        });
+    }
+    group.finish();
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default()
@@ -59,6 +77,6 @@ criterion_group! {
         .sample_size(30)
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(400));
-    targets = next_after, parse
+    targets = next_after, parse, admit
 }
 criterion_main!(benches);

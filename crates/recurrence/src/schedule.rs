@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::at::At;
-use crate::cron::CronSpec;
+use crate::cron::{CronSpec, second_reader};
 use crate::error::ScheduleError;
 use crate::interval::Interval;
 use crate::rrule::RuleSet;
@@ -68,6 +68,37 @@ impl Schedule {
             return CronSpec::parse(expression).map(|cron| Kind::Cron(Arc::new(cron)).into());
         }
         Interval::parse(text).map(|interval| Kind::Interval(interval).into())
+    }
+
+    /// Parses a text that is about to be stored: like [`Schedule::parse`], and two independent
+    /// readers must agree on a cron expression.
+    ///
+    /// The second reader is the croner crate's parser. It reads the text as written and its canonical
+    /// form, and its fields and first occurrences in UTC are compared with this crate's. Where the two
+    /// differ, the text is refused, unless an error of croner is known to be the cause. The other
+    /// notations have one reader.
+    ///
+    /// The answer never changes from one call to the next. The comparison costs some tens of
+    /// microseconds, so texts that were admitted before are read with [`Schedule::parse`].
+    ///
+    /// # Errors
+    /// When the text is no schedule, and when the two readers differ.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::Schedule;
+    ///
+    /// let schedule = Schedule::admit("0 9 * * mon-fri")?;
+    /// assert_eq!(schedule.to_string(), "0 9 * * MON-FRI");
+    /// assert!(Schedule::admit("0 25 * * *").is_err());
+    /// # Ok::<(), recurrence::ScheduleError>(())
+    /// ```
+    pub fn admit(text: &str) -> Result<Schedule, ScheduleError> {
+        let schedule = Schedule::parse(text)?;
+        if let Kind::Cron(cron) = schedule.kind() {
+            second_reader::confirm(text.trim_ascii(), cron)?;
+        }
+        Ok(schedule)
     }
 
     pub fn kind(&self) -> &Kind {

@@ -191,6 +191,7 @@ fn check(random: &mut Random, text: &str) -> bool {
     let Ok(schedule) = Schedule::parse(text) else {
         return false;
     };
+    assert_eq!(Schedule::admit(text).as_ref(), Ok(&schedule), "{text:?}");
     let canonical = schedule.to_string();
     let again = Schedule::parse(&canonical);
     assert_eq!(

@@ -7,15 +7,15 @@ use crate::civil::{days_in_month, iso_weekday};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DayRule {
     /// Bit `d - 1` is day `d`.
-    month_days: u32,
+    pub month_days: u32,
     /// Days with a `W`.
-    nearest_weekdays: u32,
-    last_day: bool,
-    last_weekday: bool,
+    pub nearest_weekdays: u32,
+    pub last_day: bool,
+    pub last_weekday: bool,
     /// Bit 0 is Sunday.
-    weekdays: u8,
-    nth_weekdays: [u8; 5],
-    last_weekdays: u8,
+    pub weekdays: u8,
+    pub nth_weekdays: [u8; 5],
+    pub last_weekdays: u8,
     combine: Combine,
 }
 

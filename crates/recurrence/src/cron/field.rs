@@ -132,6 +132,12 @@ impl Field {
         Field { kind, items }
     }
 
+    /// The field with every item replaced by some; `None` where nothing is left.
+    pub(super) fn rewrite(&self, replace: impl Fn(Item) -> Vec<Item>) -> Option<Field> {
+        let items: Vec<Item> = self.items.iter().copied().flat_map(replace).collect();
+        (!items.is_empty()).then(|| Field::new(self.kind, items))
+    }
+
     /// The field with every item replaced.
     pub(crate) fn map(&self, replace: impl Fn(Item) -> Item) -> Field {
         let items = self.items.iter().copied().map(replace).collect();

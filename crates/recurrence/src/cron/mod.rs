@@ -3,6 +3,7 @@
 mod days;
 mod field;
 mod search;
+pub(crate) mod second_reader;
 
 use std::fmt;
 
@@ -16,13 +17,8 @@ pub use field::{Field, FieldKind, Item};
 /// A validated cron expression, compiled to bit sets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CronSpec {
-    second: Field,
-    minute: Field,
-    hour: Field,
-    day_of_month: Field,
-    month: Field,
-    day_of_week: Field,
-    year: Field,
+    /// In the order of [`FieldKind`].
+    fields: [Field; 7],
     /// `+`: a day must match both day fields.
     both_days: bool,
     sets: Sets,
@@ -81,7 +77,7 @@ impl CronSpec {
             Some(days) => (true, days),
             None => (false, rest[4]),
         };
-        CronSpec::compile(
+        let fields = [
             Field::parse(FieldKind::Second, second)?,
             Field::parse(FieldKind::Minute, rest[0])?,
             Field::parse(FieldKind::Hour, rest[1])?,
@@ -89,55 +85,48 @@ impl CronSpec {
             Field::parse(FieldKind::Month, rest[3])?,
             Field::parse(FieldKind::DayOfWeek, day_of_week)?,
             Field::parse(FieldKind::Year, year)?,
-            both_days,
-        )
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "seven fields and a flag, in their order"
-    )]
-    fn compile(
-        second: Field,
-        minute: Field,
-        hour: Field,
-        day_of_month: Field,
-        month: Field,
-        day_of_week: Field,
-        year: Field,
-        both_days: bool,
-    ) -> Result<CronSpec, ScheduleError> {
-        // `+` says something only where both day fields restrict.
-        let both_days = both_days && !day_of_month.is_any() && !day_of_week.is_any();
-        let every_day =
-            day_of_month.is_any() && month.is_any() && day_of_week.is_any() && year.is_any();
-        let sets = Sets {
-            every_day,
-            seconds: bits(&second),
-            minutes: bits(&minute),
-            hours: bits(&hour) as u32,
-            months: (bits(&month) >> 1) as u16,
-            days: DayRule::new(&day_of_month, &day_of_week, both_days),
-            years: year_bits(&year),
-        };
-        let spec = CronSpec {
-            second,
-            minute,
-            hour,
-            day_of_month,
-            month,
-            day_of_week,
-            year,
-            both_days,
-            sets,
-        };
-        if spec.never_matches() {
-            return Err(ScheduleError::new(format!(
+        ];
+        let spec = CronSpec::compile(fields, both_days);
+        match spec.never_matches() {
+            true => Err(ScheduleError::new(format!(
                 "cron expression \"{}\" names no date that exists",
                 excerpt(&spec.to_string())
-            )));
+            ))),
+            false => Ok(spec),
         }
-        Ok(spec)
+    }
+
+    fn compile(fields: [Field; 7], both_days: bool) -> CronSpec {
+        let [second, minute, hour, day_of_month, month, day_of_week, year] = &fields;
+        // `+` has a meaning only where both day fields restrict.
+        let both_days = both_days && !day_of_month.is_any() && !day_of_week.is_any();
+        let every_day = [day_of_month, month, day_of_week, year]
+            .into_iter()
+            .all(Field::is_any);
+        let sets = Sets {
+            every_day,
+            seconds: bits(second),
+            minutes: bits(minute),
+            hours: bits(hour) as u32,
+            months: (bits(month) >> 1) as u16,
+            days: DayRule::new(day_of_month, day_of_week, both_days),
+            years: year_bits(year),
+        };
+        CronSpec {
+            fields,
+            both_days,
+            sets,
+        }
+    }
+
+    /// The expression with every item of every field replaced; `*` where a field has none left.
+    fn rewrite(&self, replace: impl Fn(&Field, Item) -> Vec<Item>) -> CronSpec {
+        let fields = self.fields.each_ref().map(|field| {
+            field
+                .rewrite(|item| replace(field, item))
+                .unwrap_or_else(|| Field::any(field.kind()))
+        });
+        CronSpec::compile(fields, self.both_days)
     }
 
     /// Whether no date matches. The calendar repeats every 400 years.
@@ -149,17 +138,9 @@ impl CronSpec {
         search::next_day(&self.sets, Date::new(first, 1, 1), last).is_none()
     }
 
-    /// A field that is not written is `0` for seconds and `*` for years.
+    /// One of the seven fields. A field that is not written is `0` for seconds and `*` for years.
     pub fn field(&self, kind: FieldKind) -> &Field {
-        match kind {
-            FieldKind::Second => &self.second,
-            FieldKind::Minute => &self.minute,
-            FieldKind::Hour => &self.hour,
-            FieldKind::DayOfMonth => &self.day_of_month,
-            FieldKind::Month => &self.month,
-            FieldKind::DayOfWeek => &self.day_of_week,
-            FieldKind::Year => &self.year,
-        }
+        &self.fields[kind as usize]
     }
 
     /// Whether a day must match both day fields (`+`), not just one of them.
@@ -170,9 +151,9 @@ impl CronSpec {
     /// Whether the expression steps through the day with `*` or `/` and so keeps its real-time
     /// cadence across clock changes, rather than naming fixed times of day.
     pub fn is_stepping(&self) -> bool {
-        [&self.second, &self.minute, &self.hour]
+        [FieldKind::Second, FieldKind::Minute, FieldKind::Hour]
             .into_iter()
-            .any(Field::is_stepping)
+            .any(|kind| self.field(kind).is_stepping())
     }
 
     /// The seconds, minutes and hours it matches, as bits.
@@ -235,19 +216,19 @@ fn year_bits(field: &Field) -> Option<Box<[u64]>> {
 
 impl fmt::Display for CronSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has_year = !self.year.is_any();
-        let has_second = has_year || self.second.items() != [Item::Value(0)];
+        let [second, minute, hour, day_of_month, month, day_of_week, year] = &self.fields;
+        let has_year = !year.is_any();
+        let has_second = has_year || second.items() != [Item::Value(0)];
         if has_second {
-            write!(f, "{} ", self.second)?;
+            write!(f, "{second} ")?;
         }
         let plus = if self.both_days { "+" } else { "" };
         write!(
             f,
-            "{} {} {} {} {plus}{}",
-            self.minute, self.hour, self.day_of_month, self.month, self.day_of_week
+            "{minute} {hour} {day_of_month} {month} {plus}{day_of_week}"
         )?;
         if has_year {
-            write!(f, " {}", self.year)?;
+            write!(f, " {year}")?;
         }
         Ok(())
     }

@@ -247,12 +247,10 @@ impl Sets {
             return true;
         }
         let date = Date::from_days(days);
-        self.months & 1 << (date.month - 1) != 0
-            && self.year_at_or_after(date.year) == Some(date.year)
-            && {
-                let first = days - i64::from(date.day) + 1;
-                self.days.month(date.year, date.month, first) & 1 << (date.day - 1) != 0
-            }
+        self.months & 1 << (date.month - 1) != 0 && self.has_year(date.year) && {
+            let first = days - i64::from(date.day) + 1;
+            self.days.month(date.year, date.month, first) & 1 << (date.day - 1) != 0
+        }
     }
 
     fn first_time(&self) -> i64 {
@@ -323,6 +321,10 @@ impl Sets {
             }
         }
         count
+    }
+
+    pub(super) fn has_year(&self, year: i32) -> bool {
+        self.year_at_or_after(year) == Some(year)
     }
 
     fn year_at_or_after(&self, year: i32) -> Option<i32> {
