@@ -1,4 +1,7 @@
-//! Cron expressions after the Open Cron Pattern Specification.
+//! Cron expressions, as the Open Cron Pattern Specification defines them.
+//!
+//! Day of month and day of week combine with OR; `+` before the day of week combines them with AND.
+//! Only a bare `*` or `?` leaves a day field unrestricted. Year steps count from 1970.
 
 mod days;
 mod field;
@@ -15,6 +18,18 @@ use days::DayRule;
 pub use field::{Field, FieldKind, Item};
 
 /// A validated cron expression, compiled to bit sets.
+///
+/// # Examples
+/// ```
+/// use recurrence::cron::{CronSpec, FieldKind, Item};
+///
+/// let cron = CronSpec::parse("0 9 15W * +mon-fri")?;
+/// assert_eq!(cron.to_string(), "0 9 15W * +MON-FRI");
+/// assert_eq!(cron.field(FieldKind::DayOfMonth).items(), [Item::NearestWeekday(15)]);
+/// assert!(cron.requires_both_days());
+/// assert!(!cron.is_stepping());
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CronSpec {
     /// In the order of [`FieldKind`].
@@ -24,7 +39,7 @@ pub struct CronSpec {
     sets: Sets,
 }
 
-/// What the search reads.
+/// The fields as bit sets, for the search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sets {
     seconds: u64,
@@ -33,9 +48,9 @@ struct Sets {
     /// Bit `m - 1` is month `m`.
     months: u16,
     days: DayRule,
-    /// Nothing restricts the date, so nobody needs to compute it.
+    /// Nothing restricts the date, so the search need not compute it.
     every_day: bool,
-    /// Bit `y - 1970`; `None` is any year, before 1970 as well.
+    /// Bit `y - 1970` is year `y`; `None` is any year, also before 1970.
     years: Option<Box<[u64]>>,
 }
 
@@ -51,6 +66,9 @@ const NICKNAMES: [(&str, &str); 7] = [
 
 impl CronSpec {
     /// Parses an expression of 5, 6 (seconds first) or 7 (year last) fields, or a nickname.
+    ///
+    /// # Errors
+    /// When a field is malformed or out of range, and when no date matches, such as 30 February.
     pub fn parse(text: &str) -> Result<CronSpec, ScheduleError> {
         let upper = text.trim_ascii().to_ascii_uppercase();
         let expression = match upper.starts_with('@') {
@@ -148,15 +166,15 @@ impl CronSpec {
         self.both_days
     }
 
-    /// Whether the expression steps through the day with `*` or `/` and so keeps its real-time
-    /// cadence across clock changes, rather than naming fixed times of day.
+    /// Whether the expression steps through the day with `*` or `/`. Then it keeps its real-time
+    /// cadence across clock changes; otherwise it names fixed times of day.
     pub fn is_stepping(&self) -> bool {
         [FieldKind::Second, FieldKind::Minute, FieldKind::Hour]
             .into_iter()
             .any(|kind| self.field(kind).is_stepping())
     }
 
-    /// The seconds, minutes and hours it matches, as bits.
+    /// The matching seconds, minutes and hours, as bits.
     pub(crate) fn times_of_day(&self) -> [u64; 3] {
         let Sets {
             seconds,
@@ -167,7 +185,7 @@ impl CronSpec {
         [seconds, minutes, u64::from(hours)]
     }
 
-    /// The fewest days between two dates that match; `None` if there is only one.
+    /// The fewest days between two matching dates; `None` if there is only one.
     pub(crate) fn fewest_days_between(&self) -> Option<i64> {
         search::fewest_days_between(&self.sets)
     }

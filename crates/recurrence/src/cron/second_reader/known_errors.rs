@@ -59,8 +59,8 @@ impl KnownError {
 
 /// The expression written so that croner reads it right, and the errors that are avoided by it.
 ///
-/// The rewritten expression has the same meaning, but for two things that croner can't be told at
-/// all: years after 5000, and `L` beside `LW`.
+/// The rewritten expression has the same meaning, except for two things that croner has no text for:
+/// years after 5000, and `L` beside `LW`.
 pub(super) fn avoid(cron: &CronSpec) -> (CronSpec, Vec<KnownError>) {
     let mut rewritten = cron.clone();
     let mut avoided = Vec::new();
