@@ -1,4 +1,4 @@
-//! `next_after` against croner's own search and against a bare search on bit sets.
+//! `next_after` compared with croner's search and with a bare search on bit sets; parsing and admission.
 //!
 //! `cargo bench -p recurrence --bench next_after`. For ratios see `ratios.rs`.
 
@@ -10,29 +10,29 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use croner::Cron;
 use recurrence::Schedule;
 
-mod contestants;
+mod implementations;
 
-use contestants::{Contestants, PATTERNS, ZONES, instants};
+use implementations::{Implementations, PATTERNS, ZONES, instants};
 
 fn next_after(criterion: &mut Criterion) {
     let instants = instants();
     for zone in ZONES {
         let mut group = criterion.benchmark_group(zone.replace('/', "_"));
         for pattern in PATTERNS {
-            let contestants = Contestants::new(pattern, zone);
+            let implementations = Implementations::new(pattern, zone);
             let mut index = 0;
             let mut next = || {
                 index = (index + 1) % instants.len();
                 black_box(instants[index])
             };
             group.bench_function(BenchmarkId::new("ours", pattern), |b| {
-                b.iter(|| contestants.ours(next()));
+                b.iter(|| implementations.ours(next()));
             });
             group.bench_function(BenchmarkId::new("croner", pattern), |b| {
-                b.iter(|| contestants.croner(next()));
+                b.iter(|| implementations.croner(next()));
             });
             group.bench_function(BenchmarkId::new("floor", pattern), |b| {
-                b.iter(|| contestants.floor(next()));
+                b.iter(|| implementations.floor(next()));
             });
         }
         group.finish();
@@ -52,8 +52,8 @@ fn parse(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What a text costs when it is stored. The texts are canonical, in other spelling, and misread by
-/// croner; the last has the rarest dates.
+/// The cost of storing a text: canonical, in another spelling, every second, misread by croner, and
+/// with the rarest dates.
 fn admit(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("admit");
     for pattern in [

@@ -1,4 +1,4 @@
-//! Random cron expressions against a brute-force reading of the calendar.
+//! Random cron expressions, compared with a brute-force walk through the calendar.
 
 mod common;
 
@@ -14,7 +14,7 @@ use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
 use common::CHANGES;
 use common::oracle::{month_length, policies, resolve};
 
-/// Part of a field: its text, and the values it stands for.
+/// Part of a field: its text and its values.
 #[derive(Clone, Debug)]
 struct Part {
     text: String,
@@ -77,7 +77,7 @@ fn recurrence(text: &str, zone: &str, gap: OnGap, fold: OnFold) -> Recurrence {
     Recurrence::new(Arc::new(schedule), zone, Bounds::default(), gap, fold).unwrap()
 }
 
-/// What the engine yields in (from, until], asked in all three ways.
+/// The occurrences in (from, until], found forward, backward and by counting.
 fn engine(
     recurrence: &Recurrence,
     from: DateTime<Utc>,
@@ -98,7 +98,7 @@ fn engine(
         backward.push(occurrence.at);
         before = occurrence.at - Duration::nanoseconds(1);
         let again = recurrence.next_after(before);
-        assert_eq!(again, Some(occurrence), "both directions tell the same");
+        assert_eq!(again, Some(occurrence), "both directions agree");
     }
     backward.reverse();
     assert_eq!(forward, backward);
@@ -112,9 +112,9 @@ fn engine(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Nothing is skipped and nothing invented around clock changes, minute by minute.
+    /// No occurrence is missing and none is added around clock changes, minute by minute.
     #[test]
-    fn times_of_day(
+    fn times_of_day_around_clock_changes(
         minute in field(0, 59),
         hour in field(0, 23),
         (zone, change) in select(CHANGES.to_vec()),
@@ -151,7 +151,7 @@ proptest! {
 
     /// The same, second by second, over the hours around the change.
     #[test]
-    fn seconds(
+    fn seconds_around_clock_changes(
         second in field(0, 59),
         minute in part(0, 59),
         (zone, change) in select(CHANGES.to_vec()),
@@ -176,7 +176,7 @@ proptest! {
 
     /// Days of months and weeks, day by day over six years.
     #[test]
-    fn days(
+    fn days_of_six_years(
         day in day_of_month(),
         month in field(1, 12),
         weekday in day_of_week(),
@@ -203,7 +203,7 @@ proptest! {
             })
             .collect();
         let Ok(schedule) = Schedule::parse(&text) else {
-            // Refused because no such date exists: then none is found in any six years.
+            // Refused because no such date exists, so the six years have none.
             prop_assert!(expected.is_empty(), "{} is refused", text);
             return Ok(());
         };
@@ -219,7 +219,7 @@ proptest! {
         prop_assert_eq!(found, expected, "{}", text);
     }
 
-    /// croner reads the same expressions, and finds the same dates where no clock changes.
+    /// croner finds the same occurrences where no clock changes.
     #[test]
     fn croner_agrees_in_utc(
         second in field(0, 59),
@@ -271,7 +271,7 @@ proptest! {
 
     /// The canonical text of any expression parses back to the same schedule.
     #[test]
-    fn canonical_text(
+    fn canonical_text_parses_back(
         second in field(0, 59),
         minute in field(0, 59),
         hour in field(0, 23),
@@ -332,7 +332,7 @@ fn is_nearest_workday(date: NaiveDate, day: u32) -> bool {
     let Some(wanted) = date.with_day(day) else {
         return false;
     };
-    // Same day first, then one away, then two, the earlier one before the later one.
+    // The day itself, then the nearest days, the earlier before the later.
     [0, -1, 1, -2, 2]
         .into_iter()
         .map(|distance| wanted + Duration::days(distance))

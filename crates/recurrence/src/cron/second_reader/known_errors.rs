@@ -1,16 +1,21 @@
 //! What croner 4.0.2 is known to read wrong, so that its errors refuse nothing that is valid.
 //!
 //! An error in the canonical text is avoided by rewriting the expression, and both readers must agree
-//! on the rewritten one. An error in the text as written is avoided by the canonical text. Three further errors of croner can't show here, because the
-//! comparison runs in UTC, where no clock is ever set: around clock changes croner adds a run at the
-//! end of a gap for a fixed time of the hour before, gives up in gaps of more than two hours, and
-//! treats lists of hours (`0 2,14 * * *`) as steps. Two more concern texts that this crate refuses
-//! before croner reads them: names in any field (`SUN * * * *`, `1MON` as 11), and empty list items
-//! (`, * * * *`, on which croner searches for ten seconds).
+//! on the rewritten one. An error in the text as written is avoided by the canonical text.
+//!
+//! Other errors of croner can't affect the comparison; `tests/croner_errors.rs` shows them:
+//!
+//! - The comparison runs in UTC. Around clock changes croner adds a run at the end of a gap for a
+//!   fixed time of the hour before, gives up in gaps of more than two hours, and takes lists of hours
+//!   (`0 2,14 * * *`) for steps.
+//! - This crate refuses the text first: names in any field (`SUN * * * *`, `1MON` as 11), empty list
+//!   items (`, * * * *`, on which croner searches for ten seconds), and dates that don't exist.
+//! - Descriptions are not compared: croner's lose ranges.
 
 use super::fields::COMMON_YEARS;
 use crate::cron::{CronSpec, Field, FieldKind, Item};
 
+/// An error of croner that may appear in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KnownError {
     /// Years after 5000 are refused.
