@@ -9,7 +9,7 @@ use crate::schedule::Schedule;
 /// A bounded cache of parsed schedules.
 ///
 /// The cache has two halves. A full recent half becomes the older half, whose schedules are dropped
-/// unless they are looked up before the next time. So schedules in steady use stay.
+/// unless they are looked up before the recent half is full again. So schedules in use stay.
 ///
 /// # Examples
 /// ```

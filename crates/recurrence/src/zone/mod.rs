@@ -1,4 +1,4 @@
-//! Time zones: names, and the passage from instants to wall clocks and back.
+//! Time zones: names, and the conversion between instants and wall-clock readings.
 
 mod table;
 

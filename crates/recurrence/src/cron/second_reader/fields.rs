@@ -13,7 +13,8 @@ const LAST: u8 = 1 << 6;
 const NEAREST: u8 = 1 << 7;
 
 /// The years that both readers can name: this crate's begin in 1970, croner's end in 5000.
-pub(super) const COMMON_YEARS: std::ops::RangeInclusive<u16> = 1970..=5000;
+pub(super) const COMMON_YEARS: std::ops::RangeInclusive<u16> =
+    1970..=croner::YEAR_UPPER_LIMIT as u16;
 
 /// Everything that a reader understands of an expression, apart from its years.
 #[derive(Debug, PartialEq, Eq)]

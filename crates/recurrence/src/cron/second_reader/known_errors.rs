@@ -33,7 +33,7 @@ pub(super) enum KnownError {
 }
 
 impl KnownError {
-    /// Those that the canonical text can't avoid.
+    /// The errors that remain in the canonical text.
     pub const IN_CANONICAL: [KnownError; 5] = [
         KnownError::YearStepsFromYear1,
         KnownError::YearsAfter5000,
@@ -62,7 +62,7 @@ impl KnownError {
     }
 }
 
-/// The expression written so that croner reads it right, and the errors that are avoided by it.
+/// The expression in a form that croner reads right, and the errors that the form avoids.
 ///
 /// The rewritten expression has the same meaning, except for two things that croner has no text for:
 /// years after 5000, and `L` beside `LW`.
@@ -126,7 +126,7 @@ fn end_in_5000(item: Item) -> Vec<Item> {
     }
 }
 
-/// A step that is longer than any field, and no longer than it needs to be for that.
+/// The same values with a step of at most 10,000, which is longer than any field.
 fn shorten_step(item: Item) -> Vec<Item> {
     const LONGEST: u16 = 10_000;
     vec![match item {

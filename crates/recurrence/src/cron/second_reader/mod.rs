@@ -3,9 +3,9 @@
 //! A text is stored only where two independent readers understand the same by it. croner reads the
 //! text as written and its canonical form. Its readings are compared with this crate's field by
 //! field ([`fields`]), then by the first occurrences in UTC ([`occurrences`]). A difference that an
-//! error of croner explains ([`known_errors`]) counts for nothing; any other refuses the text.
+//! error of croner explains ([`known_errors`]) is ignored; any other refuses the text.
 //!
-//! No search of this crate uses croner. The comparison asks no clock, and its work is bounded: croner
+//! No search of this crate uses croner. The comparison reads no clock, and its work is bounded: croner
 //! walks at most [`occurrences::REACH`] for each of a few occurrences.
 
 mod fields;
@@ -24,7 +24,7 @@ use crate::text::excerpt;
 use fields::Fields;
 use known_errors::KnownError;
 
-/// What the comparison of the two readers comes to.
+/// The result of the comparison.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     /// Both readers understand the same.
@@ -86,7 +86,8 @@ fn judge(written: &str, cron: &CronSpec) -> Verdict {
     }
 }
 
-/// The verdict on an expression whose canonical text the readers disagree about.
+/// The verdict on an expression whose canonical text the readers disagree about. The text as written
+/// would show the same error, so it is not compared.
 fn judge_rewritten(cron: &CronSpec, disagreement: Disagreement) -> Verdict {
     let (rewritten, avoided) = known_errors::avoid(cron);
     match explain(avoided) {
@@ -102,7 +103,7 @@ fn explain(errors: Vec<KnownError>) -> Option<Verdict> {
     (!errors.is_empty()).then_some(Verdict::Explained(errors))
 }
 
-/// Has croner read a text, and compares its reading with this crate's.
+/// Reads a text with croner, and compares the fields and the first occurrences.
 fn compare(text: &str, ours: &CronSpec) -> Result<(), Disagreement> {
     let theirs = read(text)?;
     compare_fields(ours, &theirs)?;

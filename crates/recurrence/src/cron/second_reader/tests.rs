@@ -294,6 +294,16 @@ fn rare_dates_are_compared_without_a_long_walk() {
 }
 
 #[test]
+fn the_year_in_which_croners_search_gives_up_is_not_searched() {
+    for text in ["0 0 0 1 2 * 5000", "* * * 1-1/1 2 * 3485-5000/1515"] {
+        let cron = croner(text);
+        let from = "4999-12-31T00:00:00Z".parse::<chrono::DateTime<chrono::Utc>>();
+        assert!(cron.find_next_occurrence(&from.unwrap(), false).is_err());
+        assert_eq!(judge(text), Verdict::Agreed, "{text}");
+    }
+}
+
+#[test]
 fn a_refusal_names_both_readings() {
     let disagreement = Disagreement {
         subject: "hour",
