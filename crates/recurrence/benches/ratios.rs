@@ -1,22 +1,22 @@
-//! The same race as `next_after.rs`, as a table of ratios for `bench/RESULTS.md`.
+//! The same comparison as `next_after.rs`, as a table of ratios for `bench/RESULTS.md`.
 //!
-//! `cargo bench -p recurrence --bench ratios`. The contestants take turns in every round, so that
-//! whatever else the machine does falls on all of them; medians of the rounds are compared.
+//! `cargo bench -p recurrence --bench ratios`. The implementations take turns in every round, so that
+//! other load on the machine affects all of them. The table has the medians of the rounds.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-mod contestants;
+mod implementations;
 
-use contestants::{Contestants, PATTERNS, ZONES, instants};
+use implementations::{Implementations, PATTERNS, ZONES, instants};
 
 const ROUNDS: usize = 101;
 
-/// Nanoseconds for each question.
-fn time<T>(questions: usize, mut round: impl FnMut() -> T) -> f64 {
+/// Nanoseconds per search.
+fn time<T>(searches: usize, mut round: impl FnMut() -> T) -> f64 {
     let start = Instant::now();
     black_box(round());
-    start.elapsed().as_nanos() as f64 / questions as f64
+    start.elapsed().as_nanos() as f64 / searches as f64
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -26,29 +26,29 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() {
     let instants = instants();
-    let questions = instants.len();
+    let searches = instants.len();
     println!(
         "| zone | pattern | ours (ns) | croner (ns) | floor (ns) | croner / ours | ours / floor |"
     );
     println!("| --- | --- | ---: | ---: | ---: | ---: | ---: |");
     for zone in ZONES {
         for pattern in PATTERNS {
-            let contestants = Contestants::new(pattern, zone);
+            let implementations = Implementations::new(pattern, zone);
             let mut times: [Vec<f64>; 3] = Default::default();
             for _ in 0..ROUNDS {
-                times[0].push(time(questions, || {
+                times[0].push(time(searches, || {
                     for instant in &instants {
-                        black_box(contestants.ours(black_box(*instant)));
+                        black_box(implementations.ours(black_box(*instant)));
                     }
                 }));
-                times[1].push(time(questions, || {
+                times[1].push(time(searches, || {
                     for instant in &instants {
-                        black_box(contestants.croner(black_box(*instant)));
+                        black_box(implementations.croner(black_box(*instant)));
                     }
                 }));
-                times[2].push(time(questions, || {
+                times[2].push(time(searches, || {
                     for instant in &instants {
-                        black_box(contestants.floor(black_box(*instant)));
+                        black_box(implementations.floor(black_box(*instant)));
                     }
                 }));
             }

@@ -1,4 +1,4 @@
-//! One time only.
+//! Schedules of a single time.
 
 use std::fmt;
 
@@ -9,25 +9,41 @@ use crate::error::ScheduleError;
 use crate::text::excerpt;
 
 /// A single moment: a wall-clock reading in the schedule's zone, or an instant.
+///
+/// # Examples
+/// ```
+/// use recurrence::at::Moment;
+/// use recurrence::{Kind, Schedule};
+///
+/// let schedule = Schedule::parse("at 2027-01-31T09:00:00.25+01:00")?;
+/// assert_eq!(schedule.to_string(), "at 2027-01-31T08:00:00.250Z");
+/// let Kind::At(at) = schedule.kind() else { unreachable!() };
+/// assert_eq!(at.moment(), Moment::Instant(1_801_382_400));
+/// assert_eq!(at.subsec_nanos(), 250_000_000);
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct At {
     moment: Moment,
     nanos: u32,
 }
 
+/// What a single time is given as, in whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
+    /// A wall-clock reading in the schedule's zone.
     Local(Civil),
-    /// Unix seconds.
+    /// An instant, in Unix seconds.
     Instant(i64),
 }
 
 impl At {
-    /// Parses `at 2027-01-31T09:00:00`, with an offset or without.
+    /// Parses `at 2027-01-31T09:00:00`, with or without an offset.
     pub(crate) fn parse(text: &str) -> Result<At, ScheduleError> {
         let refused = || {
             ScheduleError::new(format!(
-                "time \"{}\" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00",
+                "time \"{}\" is not a timestamp, \
+                 expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00",
                 excerpt(text)
             ))
         };
@@ -40,7 +56,7 @@ impl At {
         let offset = offset
             .map(|o| parse_offset(o).ok_or_else(refused))
             .transpose()?;
-        // chrono takes short years, months and hours: four digits and two are what people mean.
+        // chrono accepts years, months and hours with fewer digits, which are typing errors.
         let has_full_width = local.len() >= "2027-01-31T09:00".len()
             && local.find(|c: char| !c.is_ascii_digit()) == Some(4);
         if !has_full_width {
@@ -52,7 +68,7 @@ impl At {
         let utc = naive.and_utc();
         let (seconds, nanos) = (utc.timestamp(), utc.timestamp_subsec_nanos());
         let year = Civil(seconds).date().year;
-        // chrono reads :60 as a leap second, which no clock here ever shows.
+        // chrono reads :60 as a leap second, which no zone's clock shows.
         if !(1..=9999).contains(&year) || nanos >= 1_000_000_000 {
             return Err(refused());
         }
@@ -63,6 +79,7 @@ impl At {
         Ok(At { moment, nanos })
     }
 
+    /// The moment in whole seconds.
     pub fn moment(&self) -> Moment {
         self.moment
     }
@@ -73,7 +90,7 @@ impl At {
     }
 }
 
-/// Splits `2027-01-31T09:00:00+01:00` before its offset.
+/// Splits `2027-01-31T09:00:00+01:00` into the local time and the offset.
 fn split_offset(stamp: &str) -> (&str, Option<&str>) {
     let time = stamp.find('T').unwrap_or(stamp.len());
     match stamp[time..].find(['Z', '+', '-']) {

@@ -1,6 +1,4 @@
-//! Parsed schedules by their text.
-//!
-//! A million actions share a few schedules; each text is parsed once.
+//! Parsed schedules by their texts: a million actions share a few schedules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,8 +6,23 @@ use std::sync::Arc;
 use crate::error::ScheduleError;
 use crate::schedule::Schedule;
 
-/// A bounded cache. When it is full the texts that were not asked for since it last filled up are
-/// dropped, so a few schedules in steady use stay, whatever comes and goes beside them.
+/// A bounded cache of parsed schedules.
+///
+/// The cache has two halves. A full recent half becomes the older half, whose schedules are dropped
+/// unless they are looked up before the recent half is full again. So schedules in use stay.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use recurrence::ScheduleCache;
+///
+/// let mut cache = ScheduleCache::new(1000);
+/// let first = cache.parse("0 9 * * MON-FRI")?;
+/// let second = cache.parse("0 9 * * MON-FRI")?;
+/// assert!(Arc::ptr_eq(&first, &second));
+/// assert_eq!(cache.len(), 1);
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Debug)]
 pub struct ScheduleCache {
     /// At most half the capacity each.
@@ -28,7 +41,10 @@ impl ScheduleCache {
         }
     }
 
-    /// The schedule that a text stands for. Errors are not kept.
+    /// The schedule of a text, parsed where the cache does not have it. Errors are not kept.
+    ///
+    /// # Errors
+    /// When the text is no schedule.
     pub fn parse(&mut self, text: &str) -> Result<Arc<Schedule>, ScheduleError> {
         if let Some(schedule) = self.recent.get(text) {
             return Ok(Arc::clone(schedule));
@@ -44,10 +60,12 @@ impl ScheduleCache {
         Ok(schedule)
     }
 
+    /// How many schedules the cache holds.
     pub fn len(&self) -> usize {
         self.recent.len() + self.older.len()
     }
 
+    /// Whether the cache holds no schedule.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -58,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_text_gives_the_same_schedule() {
+    fn a_text_is_parsed_once() {
         let mut cache = ScheduleCache::new(4);
         let first = cache.parse("0 9 * * *").unwrap();
         let second = cache.parse("0 9 * * *").unwrap();
@@ -66,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_its_capacity_and_keeps_what_is_in_use() {
+    fn schedules_in_use_stay_and_the_capacity_holds() {
         let mut cache = ScheduleCache::new(8);
         let kept = cache.parse("@daily").unwrap();
         for minutes in 1..1000 {
@@ -78,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_reported_each_time_and_not_kept() {
+    fn errors_are_not_kept() {
         let mut cache = ScheduleCache::new(4);
         assert!(cache.parse("61 * * * *").is_err());
         assert!(cache.parse("61 * * * *").is_err());

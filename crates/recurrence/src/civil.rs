@@ -1,8 +1,17 @@
 //! Civil time: what a clock on the wall shows, with no zone attached.
 //!
-//! Every search in this crate runs on [`Civil`] values and on (year, month, day) integers; a zone
-//! turns the one civil answer into an instant at the very end. Whole seconds are enough here: an
-//! anchor's fraction of a second is split off before a search and added back after it.
+//! Every search in this crate runs on [`Civil`] values and on (year, month, day) integers. A zone
+//! resolves the one civil answer to an instant at the end. Whole seconds are enough: an anchor's
+//! fraction of a second is split off before a search and added back after it.
+//!
+//! ```
+//! use recurrence::civil::{Civil, Date, iso_week, iso_weekday};
+//!
+//! let noon = Civil::new(Date::new(2027, 1, 31).days(), 12 * 3600);
+//! assert_eq!(noon.date(), Date::new(2027, 1, 31));
+//! assert_eq!(iso_weekday(noon.days()), 7);
+//! assert_eq!(iso_week(noon.days()), (2027, 4));
+//! ```
 
 /// Seconds of a civil day.
 pub const DAY: i64 = 86_400;
@@ -15,6 +24,7 @@ pub struct Civil(pub i64);
 /// A calendar date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Date {
+    /// On the proleptic Gregorian calendar; 0 is 1 BC.
     pub year: i32,
     /// 1 to 12.
     pub month: u8,
@@ -38,12 +48,14 @@ impl Civil {
         self.0.rem_euclid(DAY)
     }
 
+    /// The reading's date.
     pub const fn date(self) -> Date {
         Date::from_days(self.days())
     }
 }
 
 impl Date {
+    /// A date, which is not checked to exist.
     pub const fn new(year: i32, month: u8, day: u8) -> Self {
         Date { year, month, day }
     }
@@ -80,11 +92,12 @@ impl Date {
     }
 }
 
+/// Whether a year has a 29 February.
 pub const fn is_leap(year: i32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// 28 to 31.
+/// The length of a month, 28 to 31.
 pub const fn days_in_month(year: i32, month: u8) -> u8 {
     match month {
         2 => 28 + is_leap(year) as u8,

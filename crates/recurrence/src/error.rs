@@ -1,14 +1,25 @@
 //! What can be wrong with a schedule, a zone, or the two together.
 //!
-//! Every message is one sentence that names the offending part, its value and what is allowed, so
-//! that it can be shown to the person who typed it. Advice on how to write it instead is kept
-//! apart, as the hint.
+//! Every message is one sentence for the author of the text: it names the offending part, its value
+//! and what is expected. The hint, which is separate, says how to write it instead.
 
 use std::fmt;
 
 use crate::rrule::RuleError;
 
 /// A text that is no schedule.
+///
+/// # Examples
+/// ```
+/// use recurrence::Schedule;
+///
+/// let error = Schedule::parse("30/10 * * * *").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     r#"cron minute "30/10" steps from a single value, expected 0-59"#
+/// );
+/// assert_eq!(error.hint(), Some("Write a range: 30-59/10."));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleError {
     message: String,
@@ -28,7 +39,7 @@ impl ScheduleError {
         self
     }
 
-    /// How to write it instead, where there is something useful to say.
+    /// How to write the text instead, where the message does not already say it.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -43,12 +54,24 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 /// A name that is no IANA time zone.
+///
+/// # Examples
+/// ```
+/// use recurrence::Zone;
+///
+/// let error = Zone::parse("Europe/Munich").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     r#"time zone "Europe/Munich" is not in the IANA database"#
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZoneError {
     pub(crate) name: String,
 }
 
 impl ZoneError {
+    /// What names look like that the database has.
     pub fn hint(&self) -> &'static str {
         "Use an IANA name such as UTC, Europe/Berlin or America/New_York."
     }
@@ -63,13 +86,39 @@ impl fmt::Display for ZoneError {
 impl std::error::Error for ZoneError {}
 
 /// A valid schedule that can't recur within its bounds.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
+///
+/// let error = Recurrence::new(
+///     Arc::new(Schedule::parse("90m")?),
+///     Zone::UTC,
+///     Bounds::default(),
+///     OnGap::RollForward,
+///     OnFold::First,
+/// )
+/// .unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     r#"schedule "90m" counts from starts_at, and starts_at is missing"#
+/// );
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecurrenceError {
-    /// Intervals, rules and RRULEs count from their start, and there is none.
-    MissingStart { schedule: String },
+    /// An interval, rule or RRULE counts from its start, and the bounds have none.
+    MissingStart {
+        /// The schedule's canonical text.
+        schedule: String,
+    },
     /// Nothing satisfies the schedule from this start on.
-    NeverOccurs { schedule: String },
-    /// An RRULE that can't be tied to this start.
+    NeverOccurs {
+        /// The schedule's canonical text.
+        schedule: String,
+    },
+    /// An RRULE can't be evaluated from this start.
     Rule(RuleError),
 }
 

@@ -1,4 +1,4 @@
-//! Intervals: every so many months, days or seconds from the start.
+//! Intervals: every N months, days or seconds from the start.
 
 use std::fmt;
 
@@ -10,17 +10,34 @@ use crate::text::excerpt;
 ///
 /// Months don't mix with the rest: how long "a month and an hour" is depends on which is added
 /// first. Days and seconds do: the days keep the wall-clock time, then the seconds elapse.
+///
+/// # Examples
+/// ```
+/// use recurrence::interval::Interval;
+///
+/// assert_eq!(Interval::parse("6mo")?, Interval::Months(6));
+/// assert_eq!(Interval::parse("P1W")?, Interval::Days { days: 7, seconds: 0 });
+/// assert_eq!(Interval::parse("every-30-minutes")?, Interval::Seconds(1800));
+/// assert_eq!(Interval::parse("PT36H")?.to_string(), "36h");
+/// assert!(Interval::parse("P1M1D").is_err());
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interval {
-    /// At least 1.
+    /// Calendar months, at least 1.
     Months(u32),
-    /// At least 1 day; `seconds` may be 0.
-    Days { days: u32, seconds: u32 },
-    /// At least 1.
+    /// Calendar days and elapsed seconds.
+    Days {
+        /// At least 1.
+        days: u32,
+        /// Any number, also 0.
+        seconds: u32,
+    },
+    /// Elapsed seconds, at least 1.
     Seconds(u32),
 }
 
-/// A step of more than 1,000 years is a mistake, and its arithmetic needs care: refused.
+/// A step of more than 1,000 years is a mistake. The limits also keep the arithmetic from overflow.
 const MAX_MONTHS: u64 = 12_000;
 const MAX_DAYS: u64 = 366_000;
 const MAX_SECONDS: u64 = u32::MAX as u64;
@@ -34,7 +51,10 @@ struct Parts {
 }
 
 impl Interval {
-    /// Parses `90m`-style shorthand, `every-90-minutes`, or an ISO 8601 duration.
+    /// Parses shorthand such as `90m`, `every-90-minutes`, or an ISO 8601 duration.
+    ///
+    /// # Errors
+    /// When the text is none of them, or its length is zero, too long or not whole seconds.
     pub fn parse(text: &str) -> Result<Interval, ScheduleError> {
         if text.starts_with(['P', '-', '+']) {
             return parse_iso(text);
@@ -60,7 +80,8 @@ impl Interval {
         } = parts;
         if months > MAX_MONTHS || days > MAX_DAYS || seconds > MAX_SECONDS {
             return Err(ScheduleError::new(format!(
-                "interval \"{}\" is too long, expected at most {MAX_MONTHS} months, {MAX_DAYS} days or {MAX_SECONDS} seconds",
+                "interval \"{}\" is too long, \
+                 expected at most {MAX_MONTHS} months, {MAX_DAYS} days or {MAX_SECONDS} seconds",
                 excerpt(text)
             )));
         }
@@ -140,7 +161,7 @@ fn parse_preset(text: &str, rest: &str) -> Result<Interval, ScheduleError> {
 }
 
 fn parse_count(text: &str, number: &str) -> Result<u64, ScheduleError> {
-    // Ten digits are more than any limit below, and can't overflow when multiplied.
+    // Ten digits exceed every limit, and don't overflow when multiplied.
     match number.trim_start_matches('0').len() {
         0..=10 => Ok(number.parse().unwrap_or(0)),
         _ => Err(ScheduleError::new(format!(
@@ -185,7 +206,7 @@ fn parse_iso(text: &str) -> Result<Interval, ScheduleError> {
         .strip_prefix('P')
         .ok_or_else(|| refused("does not begin with P"))?;
     let mut total = Parts::default();
-    // Each designator may come once, in this order; T stands between days and hours.
+    // Each designator may occur once, in this order; T stands between days and hours.
     let mut order = 0;
     let mut in_time = false;
     let mut is_empty = true;
@@ -239,7 +260,7 @@ fn parse_iso(text: &str) -> Result<Interval, ScheduleError> {
     Interval::new(text, total)
 }
 
-/// The digits after a decimal sign, if there are any.
+/// Splits a decimal sign and its digits off, where there is one.
 fn split_fraction(text: &str) -> (Option<&str>, &str) {
     match text.strip_prefix(['.', ',']) {
         Some(rest) => {
@@ -250,7 +271,7 @@ fn split_fraction(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// A decimal fraction of a unit, where it is a whole number of seconds.
+/// A decimal fraction of a unit in seconds; `None` where that is no whole number.
 fn whole_seconds(digits: &str, unit: u64) -> Option<u64> {
     if digits.is_empty() || digits.len() > 9 {
         return None;

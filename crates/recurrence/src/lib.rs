@@ -1,7 +1,8 @@
-//! When does it happen again?
+//! When does it happen again? Cron expressions, intervals, structured rules and RFC 5545 rules in
+//! any IANA time zone.
 //!
-//! The recurrence engine of pg_recur. It knows nothing of PostgreSQL, does no I/O and never asks
-//! what time it is: every question carries its own instant.
+//! This crate is the engine of pg_recur. It knows nothing of PostgreSQL, does no I/O and reads no
+//! clock: every question carries its own instant. So an answer depends on its question alone.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,13 +21,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - A [`Schedule`] is what somebody wrote: parsed, validated, and printed in one canonical form.
-//! - A [`Recurrence`] is a schedule in a [`Zone`] and within [`Bounds`]: it finds the next
-//!   occurrence, the previous one, and how many there are between two instants.
-//! - Inside, `search` finds wall-clock readings (or steps of elapsed time) on integers and bit
-//!   sets, and turns the one it found into an instant; `zone` knows when clocks are set; `plan`
-//!   says which search answers for which schedule.
+//! # From text to instants
+//!
+//! - A [`Schedule`] is a parsed and validated text with one canonical form. [`Schedule::admit`] reads
+//!   a text that is about to be stored, [`Schedule::parse`] one that was stored before.
+//! - A [`Recurrence`] is a schedule in a [`Zone`] and within [`Bounds`]. It finds the next
+//!   [`Occurrence`], the previous one, and how many there are between two instants.
+//! - [`OnGap`] and [`OnFold`] decide about local times that a clock change removes or repeats.
+//! - A [`ScheduleCache`] keeps parsed schedules by their texts.
+//!
+//! # Layout
+//!
+//! Each notation has a module that parses it: [`cron`], [`interval`], [`rule`], [`rrule`] and [`at`].
+//! `plan` chooses the search for a schedule. `search` finds wall-clock readings, or steps of elapsed
+//! time, on integers and bit sets, and resolves the one it found to an instant. `zone` knows when
+//! clocks are set. `describe` writes a schedule in English.
 
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod at;
@@ -49,6 +60,11 @@ mod search;
 mod spacing;
 mod text;
 mod zone;
+
+/// Runs the README's examples as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use cache::ScheduleCache;
 pub use error::{RecurrenceError, ScheduleError, ZoneError};

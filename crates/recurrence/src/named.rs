@@ -1,15 +1,16 @@
 //! Instants that an RRULE's EXDATE and RDATE lines name in UTC.
 //!
-//! A time with a `Z` is one instant. Read on the wall clock it would lose which pass of a repeated
-//! hour it is in, and that a gap has moved the run it means; so these are taken out of, and added
-//! to, the instants that the rest of the rule comes to.
+//! A time with a `Z` is one instant. As a wall-clock reading it would lose its pass of a repeated
+//! hour, and would miss an occurrence that a gap has moved. So these times are removed from, and
+//! added to, the instants that the rest of the rule yields.
 
 use crate::rrule::{RuleSet, Stamp};
-use crate::search::wall_clock::show;
+use crate::search::wall_clock::hit_at;
 use crate::search::{Hit, InstantSet};
 use crate::zone::ZoneTable;
 
-/// In Unix seconds, sorted; what is both added and removed is removed.
+/// The times of EXDATE and RDATE that are in UTC, in Unix seconds, sorted. What is both added and
+/// removed is removed.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedInstants {
     removed: Vec<i64>,
@@ -17,7 +18,7 @@ pub(crate) struct NamedInstants {
 }
 
 impl NamedInstants {
-    /// The instants that a rule set names, if it does.
+    /// The instants that a rule set names; `None` where it names none.
     pub fn of(rules: &RuleSet) -> Option<Box<NamedInstants>> {
         let instants = |stamps: &[Stamp]| {
             let utc = stamps.iter().filter_map(|stamp| match *stamp {
@@ -34,7 +35,7 @@ impl NamedInstants {
     }
 }
 
-/// A set of instants with the named ones taken out and added.
+/// A set of instants with the named ones removed and added.
 pub(crate) struct WithNamed<'a> {
     pub set: &'a dyn InstantSet,
     pub named: &'a NamedInstants,
@@ -46,7 +47,7 @@ impl WithNamed<'_> {
         self.named.removed.binary_search(&at).is_ok()
     }
 
-    /// Whether the set itself holds an instant.
+    /// Whether the set holds an instant, before any is removed or added.
     fn holds(&self, at: i64) -> bool {
         let hit = self.set.last_at_or_before(at);
         hit.is_some_and(|hit| hit.at == at)
@@ -62,7 +63,7 @@ impl InstantSet for WithNamed<'_> {
         let index = self.named.added.partition_point(|at| *at <= instant);
         match (found, self.named.added.get(index)) {
             (Some(hit), Some(added)) if hit.at <= *added => Some(hit),
-            (_, Some(added)) => Some(show(self.table, *added)),
+            (_, Some(added)) => Some(hit_at(self.table, *added)),
             (found, None) => found,
         }
     }
@@ -75,7 +76,7 @@ impl InstantSet for WithNamed<'_> {
         let index = self.named.added.partition_point(|at| *at <= instant);
         match (found, self.named.added[..index].last()) {
             (Some(hit), Some(added)) if hit.at >= *added => Some(hit),
-            (_, Some(added)) => Some(show(self.table, *added)),
+            (_, Some(added)) => Some(hit_at(self.table, *added)),
             (found, None) => found,
         }
     }

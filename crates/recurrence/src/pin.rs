@@ -1,25 +1,26 @@
-//! The start is the first occurrence, whichever pass of a repeated hour it falls in.
+//! The start is the first occurrence, in either pass of a repeated hour.
 //!
-//! A schedule that counts wall-clock readings from its start forgets the instant of that start: if
-//! the clock shows it twice, the policy for repeated times may pick the other of the two. The pin
-//! holds the first occurrence to the instant that was given.
+//! A schedule that counts wall-clock readings from its start loses the instant of that start. Where
+//! the clock shows the start twice, the policy for repeated times may choose the other instant. The
+//! pin fixes the first occurrence to the given instant.
 
 use crate::policy::OnFold;
-use crate::search::wall_clock::show;
+use crate::search::wall_clock::hit_at;
 use crate::search::{Hit, InstantSet, Policy};
 use crate::zone::{Reading, ZoneTable};
 
+/// A start that the policy would resolve to another instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pin {
     start: Hit,
-    /// The instant that the policy would pick instead, in Unix seconds.
+    /// The instant that the policy would choose, in Unix seconds.
     replaced: i64,
 }
 
 impl Pin {
-    /// The pin that a start needs, if it does.
+    /// The pin for a start, where it needs one.
     pub fn new(table: &ZoneTable, policy: Policy, start: i64) -> Option<Pin> {
-        let start = show(table, start);
+        let start = hit_at(table, start);
         let Reading::Twice(fold) = table.read(start.civil) else {
             return None;
         };
@@ -33,7 +34,7 @@ impl Pin {
     }
 }
 
-/// A set of instants with its first one pinned. Nobody asks about anything before the start.
+/// A set of instants with its first one pinned. Queries begin at the start, never before it.
 pub(crate) struct Pinned<'a> {
     pub set: &'a dyn InstantSet,
     pub pin: Pin,

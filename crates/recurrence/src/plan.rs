@@ -1,4 +1,4 @@
-//! A schedule compiled for one zone and one start: which search answers for it.
+//! A schedule compiled for one zone and one start: the search that evaluates it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::search::weekdays::{MonthDaySteps, WeekSteps};
 use crate::search::{CivilSet, Hit, InstantSet, Policy};
 use crate::zone::ZoneTable;
 
-/// Where a schedule's count begins, in Unix seconds and on the wall clock.
+/// The start that a schedule counts from, in Unix seconds and on the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Anchor {
     pub instant: i64,
@@ -36,15 +36,15 @@ pub(crate) enum Plan {
     Elapsed(ElapsedSteps, Filter),
     Mixed(MixedSteps),
     Rules(Box<CompiledRuleSet>),
-    Local(Once),
+    Local(SingleReading),
     Instant(i64),
 }
 
 /// A single reading.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Once(Civil);
+pub(crate) struct SingleReading(Civil);
 
-impl CivilSet for Once {
+impl CivilSet for SingleReading {
     fn at_or_after(&self, civil: Civil) -> Option<Civil> {
         (self.0 >= civil).then_some(self.0)
     }
@@ -73,7 +73,7 @@ impl CivilSet for CompiledRuleSet {
 }
 
 impl Plan {
-    /// Compiles a schedule; `anchor` is asked for only where the schedule counts from one.
+    /// Compiles a schedule. `anchor` is called only where the schedule counts from one.
     pub fn new(
         schedule: &Schedule,
         anchor: impl FnOnce() -> Result<Anchor, RecurrenceError>,
@@ -90,7 +90,7 @@ impl Plan {
                 Plan::Rules(Box::new(set))
             }
             Kind::At(at) => match at.moment() {
-                Moment::Local(civil) => Plan::Local(Once(civil)),
+                Moment::Local(civil) => Plan::Local(SingleReading(civil)),
                 Moment::Instant(instant) => Plan::Instant(instant),
             },
         })
@@ -169,7 +169,8 @@ impl Plan {
         Plan::Elapsed(ElapsedSteps { anchor, step }, filter)
     }
 
-    /// Whether it steps through the day and so keeps its real-time cadence across clock changes.
+    /// Whether the schedule steps through the day, and so keeps its real-time cadence across clock
+    /// changes.
     pub fn keeps_cadence(&self) -> bool {
         match self {
             Plan::Cron(cron) => cron.is_stepping(),
@@ -178,8 +179,8 @@ impl Plan {
         }
     }
 
-    /// Whether there may be a start from which nothing ever satisfies it. Cron expressions like
-    /// that are refused by the parser.
+    /// Whether nothing may ever satisfy the schedule from this start on. The parser refuses cron
+    /// expressions that nothing satisfies.
     pub fn may_be_impossible(&self) -> bool {
         match self {
             Plan::Days(_, filter)
@@ -209,79 +210,79 @@ impl Plan {
         }
     }
 
-    /// Puts a question to the set of instants that the plan stands for.
-    pub fn ask<A>(
+    /// Runs a query on the set of instants that the plan describes.
+    pub fn query<A>(
         &self,
         table: &ZoneTable,
         policy: Policy,
-        question: impl FnOnce(&dyn InstantSet) -> A,
+        query: impl FnOnce(&dyn InstantSet) -> A,
     ) -> A {
-        let readings = Readings {
+        let readings = ReadingsQuery {
             table,
             policy,
-            question,
+            query,
         };
         match self {
-            Plan::Cron(cron) => readings.of(cron.as_ref()),
-            Plan::Days(set, filter) => readings.passing(set, *filter),
-            Plan::Weeks(set, filter) => readings.passing(set, *filter),
-            Plan::Months(set, filter) => readings.passing(set, *filter),
-            Plan::MonthDays(set, filter) => readings.passing(set, *filter),
-            Plan::Rules(set) => readings.of(set.as_ref()),
-            Plan::Local(once) => readings.of(once),
-            Plan::Elapsed(steps, filter) => (readings.question)(&FilteredSteps {
+            Plan::Cron(cron) => readings.run(cron.as_ref()),
+            Plan::Days(set, filter) => readings.run_filtered(set, *filter),
+            Plan::Weeks(set, filter) => readings.run_filtered(set, *filter),
+            Plan::Months(set, filter) => readings.run_filtered(set, *filter),
+            Plan::MonthDays(set, filter) => readings.run_filtered(set, *filter),
+            Plan::Rules(set) => readings.run(set.as_ref()),
+            Plan::Local(once) => readings.run(once),
+            Plan::Elapsed(steps, filter) => (readings.query)(&FilteredSteps {
                 steps: *steps,
                 filter: *filter,
                 table,
             }),
-            Plan::Mixed(steps) => (readings.question)(&MixedInstants {
+            Plan::Mixed(steps) => (readings.query)(&MixedInstants {
                 steps: *steps,
                 table,
                 policy,
             }),
-            Plan::Instant(at) => (readings.question)(&Single { at: *at, table }),
+            Plan::Instant(at) => (readings.query)(&SingleInstant { at: *at, table }),
         }
     }
 }
 
-/// A question about wall-clock readings that still lacks the readings.
-struct Readings<'a, Q> {
+/// A query that runs on wall-clock readings, resolved under a policy.
+struct ReadingsQuery<'a, Q> {
     table: &'a ZoneTable,
     policy: Policy,
-    question: Q,
+    query: Q,
 }
 
-impl<A, Q: FnOnce(&dyn InstantSet) -> A> Readings<'_, Q> {
-    fn of(self, set: &impl CivilSet) -> A {
-        (self.question)(&WallClock {
+impl<A, Q: FnOnce(&dyn InstantSet) -> A> ReadingsQuery<'_, Q> {
+    fn run(self, set: &impl CivilSet) -> A {
+        (self.query)(&WallClock {
             set,
             table: self.table,
             policy: self.policy,
         })
     }
 
-    fn passing(self, set: &impl CivilSet, filter: Filter) -> A {
+    fn run_filtered(self, set: &impl CivilSet, filter: Filter) -> A {
         if filter.is_empty() {
-            return self.of(set);
+            return self.run(set);
         }
         let table = self.table;
-        self.of(&FilteredReadings { set, filter, table })
+        self.run(&FilteredReadings { set, filter, table })
     }
 }
 
 /// One instant.
-struct Single<'a> {
+struct SingleInstant<'a> {
     at: i64,
     table: &'a ZoneTable,
 }
 
-impl InstantSet for Single<'_> {
+impl InstantSet for SingleInstant<'_> {
     fn next_after(&self, instant: i64) -> Option<Hit> {
-        (self.at > instant).then(|| wall_clock::show(self.table, self.at))
+        (self.at > instant).then(|| wall_clock::hit_at(self.table, self.at))
     }
 
     fn last_at_or_before(&self, instant: i64) -> Option<Hit> {
-        (self.at <= instant).then(|| wall_clock::show(self.table, self.at))
+        (self.at <= instant).then(|| wall_clock::hit_at(self.table, self.at))
     }
 
     fn count_between(&self, after: i64, until: i64, _cap: u64) -> u64 {

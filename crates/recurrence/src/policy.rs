@@ -3,7 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A local time that does not exist because the clock jumped over it.
+/// The policy for a local time that does not exist, because the clock jumps over it.
+///
+/// # Examples
+/// ```
+/// use recurrence::OnGap;
+///
+/// assert_eq!("skip".parse::<OnGap>()?, OnGap::Skip);
+/// assert_eq!(OnGap::default().to_string(), "roll_forward");
+/// # Ok::<(), recurrence::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnGap {
     /// Run at the first instant after the gap.
@@ -13,12 +22,24 @@ pub enum OnGap {
     Skip,
 }
 
-/// A local time that the clock shows twice.
+/// The policy for a local time that the clock shows twice.
+///
+/// # Examples
+/// ```
+/// use recurrence::OnFold;
+///
+/// assert_eq!("both".parse::<OnFold>()?, OnFold::Both);
+/// assert_eq!(OnFold::default().to_string(), "first");
+/// # Ok::<(), recurrence::PolicyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFold {
+    /// Run at the earlier instant.
     #[default]
     First,
+    /// Run at the later instant.
     Second,
+    /// Run at both instants.
     Both,
 }
 

@@ -1,4 +1,4 @@
-//! A schedule in its zone and within its bounds: the thing that knows when it happens again.
+//! A schedule in its zone and within its bounds.
 
 use std::sync::Arc;
 
@@ -16,20 +16,69 @@ use crate::search::{Cause, Hit, InstantSet, Policy};
 use crate::zone::Zone;
 
 /// When a schedule begins and ends.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
+///
+/// let start = "2027-01-01T00:00:00Z".parse()?;
+/// let recurrence = Recurrence::new(
+///     Arc::new(Schedule::parse("90m")?),
+///     Zone::UTC,
+///     Bounds { starts_at: Some(start), ends_at: None, max_runs: Some(3) },
+///     OnGap::RollForward,
+///     OnFold::First,
+/// )?;
+/// // The start is the first occurrence.
+/// let times: Vec<String> = recurrence
+///     .occurrences_after("2026-01-01T00:00:00Z".parse()?)
+///     .map(|occurrence| occurrence.local.time().to_string())
+///     .collect();
+/// assert_eq!(times, ["00:00:00", "01:30:00", "03:00:00"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// Nothing occurs before it. Intervals, rules and RRULEs are counted from it.
+    /// Nothing occurs before this instant. Intervals, rules and RRULEs count from it.
     pub starts_at: Option<DateTime<Utc>>,
-    /// Nothing occurs after it.
+    /// Nothing occurs after this instant.
     pub ends_at: Option<DateTime<Utc>>,
     /// How many occurrences there are from `starts_at` on. Without a `starts_at` there is nothing
-    /// to count from: [`Recurrence::occurrences_after`] then counts from where it begins, and the
-    /// other questions ignore it.
+    /// to count from: [`Recurrence::occurrences_after`] then counts from its first occurrence, and
+    /// the other methods ignore the limit.
     pub max_runs: Option<u32>,
 }
 
-/// A schedule with everything it needs to be evaluated. Occurrences lie between 0001-01-02
-/// and 9999-12-30, UTC.
+/// A schedule with everything that its evaluation needs.
+///
+/// Occurrences lie between 0001-01-02 and 9999-12-30, UTC. Searches are bounded and, for most
+/// notations, take less than a microsecond.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
+///
+/// let recurrence = Recurrence::new(
+///     Arc::new(Schedule::parse("0 12 * * FRI#2")?),
+///     Zone::UTC,
+///     Bounds::default(),
+///     OnGap::RollForward,
+///     OnFold::First,
+/// )?;
+/// let (from, until) = ("2027-01-01T00:00:00Z".parse()?, "2028-01-01T00:00:00Z".parse()?);
+/// assert_eq!(
+///     recurrence.next_after(from).unwrap().local.to_string(),
+///     "2027-01-08 12:00:00"
+/// );
+/// assert_eq!(
+///     recurrence.previous_or_at(until).unwrap().local.to_string(),
+///     "2027-12-10 12:00:00"
+/// );
+/// assert_eq!(recurrence.count_between(from, until, u64::MAX), 12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Recurrence {
     schedule: Arc<Schedule>,
@@ -41,22 +90,22 @@ pub struct Recurrence {
     named: Option<Box<NamedInstants>>,
     /// The fraction of a second that every occurrence has, in nanoseconds: that of the anchor.
     fraction: u32,
-    /// The range of whole seconds, counted from that fraction, that the bounds leave.
+    /// The first and the last whole second, counted from that fraction, within the bounds.
     first: i64,
     last: i64,
 }
 
-/// The first and the last second in which something occurs, a day away from the ends of the
-/// calendar so that every zone's wall clock is within it too.
+/// The first and the last second of any occurrence: a day away from the ends of the calendar, so that
+/// every zone's wall clock is within it too.
 const EARLIEST: i64 = Date::new(1, 1, 2).days() * DAY;
 const LATEST: i64 = Date::new(9999, 12, 31).days() * DAY - 1;
 
 impl Recurrence {
-    /// Ties a schedule to its zone, bounds and policies.
+    /// Combines a schedule with its zone, bounds and policies.
     ///
     /// # Errors
-    /// When the schedule counts from `starts_at` and there is none, and when nothing ever
-    /// satisfies it from that start on.
+    /// When the schedule counts from `starts_at` and the bounds have none, and when nothing ever
+    /// satisfies the schedule from that start on.
     pub fn new(
         schedule: Arc<Schedule>,
         zone: Zone,
@@ -133,14 +182,17 @@ impl Recurrence {
         }
     }
 
+    /// The schedule.
     pub fn schedule(&self) -> &Arc<Schedule> {
         &self.schedule
     }
 
+    /// The zone whose wall clock the schedule follows.
     pub fn zone(&self) -> Zone {
         self.zone
     }
 
+    /// When the schedule begins and ends.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
@@ -178,7 +230,7 @@ impl Recurrence {
     }
 
     /// How many occurrences there are after one instant and up to another, counting no further
-    /// than `cap`. Most kinds don't walk through them.
+    /// than `cap`. Most notations are counted without visiting each occurrence.
     pub fn count_between(&self, after: DateTime<Utc>, until: DateTime<Utc>, cap: u64) -> u64 {
         let after = self.whole_seconds(after);
         let cap = self
@@ -194,24 +246,25 @@ impl Recurrence {
         seconds.clamp(EARLIEST, LATEST)
     }
 
-    fn ask<A>(&self, question: impl FnOnce(&dyn InstantSet) -> A) -> A {
+    /// Runs a query on the set of instants, leaving the bounds aside.
+    fn query<A>(&self, query: impl FnOnce(&dyn InstantSet) -> A) -> A {
         let table = self.zone.table();
         let with_named = |set: &dyn InstantSet| match &self.named {
-            None => question(set),
-            Some(named) => question(&WithNamed { set, named, table }),
+            None => query(set),
+            Some(named) => query(&WithNamed { set, named, table }),
         };
-        self.plan.ask(table, self.policy, |set| match self.pin {
+        self.plan.query(table, self.policy, |set| match self.pin {
             None => with_named(set),
             Some(pin) => with_named(&Pinned { set, pin }),
         })
     }
 
     fn hit_after(&self, instant: i64) -> Option<Hit> {
-        self.ask(|set| set.next_after(instant))
+        self.query(|set| set.next_after(instant))
     }
 
     fn hit_at_or_before(&self, instant: i64) -> Option<Hit> {
-        self.ask(|set| set.last_at_or_before(instant))
+        self.query(|set| set.last_at_or_before(instant))
     }
 
     fn hit_within_bounds_after(&self, instant: i64) -> Option<Hit> {
@@ -225,20 +278,20 @@ impl Recurrence {
         let until = until.min(self.last);
         match after < until {
             true => self
-                .ask(|set| set.count_between(after, until, cap))
+                .query(|set| set.count_between(after, until, cap))
                 .min(cap),
             false => 0,
         }
     }
 
-    /// How many runs `max_runs` leaves after an instant; `None` if it limits nothing.
+    /// How many runs `max_runs` leaves after an instant; `None` where there is no limit.
     fn runs_left_after(&self, instant: i64) -> Option<u64> {
         let runs = u64::from(self.bounds.max_runs?);
         self.bounds.starts_at?;
         Some(runs - self.count(EARLIEST, instant, runs))
     }
 
-    /// The `n`-th occurrence from the start, which is known to be before an instant.
+    /// The `n`-th occurrence from the start, for a `before` that lies behind it.
     fn nth_hit(&self, n: u64, before: i64) -> Option<Hit> {
         let (mut too_few, mut enough) = (self.first - 1, before);
         while enough - too_few > 1 {
@@ -271,7 +324,7 @@ impl Recurrence {
     }
 }
 
-/// What [`Recurrence::occurrences_after`] returns.
+/// The iterator that [`Recurrence::occurrences_after`] returns.
 #[derive(Clone, Debug)]
 pub struct Occurrences<'a> {
     recurrence: &'a Recurrence,

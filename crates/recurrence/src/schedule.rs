@@ -1,38 +1,87 @@
-//! The one type of all schedules, and the one parser.
+//! One type for all notations, and its parser.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::at::At;
-use crate::cron::CronSpec;
+use crate::cron::{CronSpec, second_reader};
 use crate::error::ScheduleError;
 use crate::interval::Interval;
 use crate::rrule::RuleSet;
 use crate::rule::StructuredRule;
 
-/// A validated schedule. Its `Display` is the canonical text, which parses back to an equal value.
+/// A validated schedule, in any notation. Its `Display` is the canonical text, which parses back to
+/// an equal value.
+///
+/// # Examples
+/// ```
+/// use recurrence::Schedule;
+///
+/// for (text, canonical) in [
+///     ("0 9 * * mon-fri", "0 9 * * MON-FRI"),
+///     ("@daily", "0 0 * * *"),
+///     ("120m", "2h"),
+///     ("P1Y6M", "18mo"),
+///     (r#"{"unit":"week","every":2}"#, r#"{"every":2,"unit":"week"}"#),
+///     ("rrule:freq=monthly;byday=-1fr", "RRULE:FREQ=MONTHLY;BYDAY=-1FR"),
+///     ("at 2027-01-31 09:00", "at 2027-01-31T09:00:00"),
+/// ] {
+///     let schedule = Schedule::parse(text)?;
+///     assert_eq!(schedule.to_string(), canonical);
+///     assert_eq!(Schedule::parse(canonical)?, schedule);
+/// }
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
     kind: Kind,
 }
 
+/// The notation of a schedule, with its parsed form.
+///
+/// # Examples
+/// ```
+/// use recurrence::interval::Interval;
+/// use recurrence::{Kind, Schedule};
+///
+/// let schedule = Schedule::parse("90m")?;
+/// assert!(matches!(schedule.kind(), Kind::Interval(Interval::Seconds(5400))));
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// A cron expression, a nickname (`@daily`) or a preset (`daily`).
     Cron(Arc<CronSpec>),
+    /// `90m`, `every-30-minutes` or `P1M`.
     Interval(Interval),
+    /// A JSON object.
     Rule(StructuredRule),
+    /// An RFC 5545 recurrence rule.
     RRule(Box<RuleSet>),
+    /// A single time.
     At(At),
 }
 
-/// The longest text that is read, in bytes. Nobody writes a longer one by hand; rules with lists of
-/// dates have a limit of their own.
+/// The longest text that is read, in bytes: far more than a schedule written by hand needs. RRULEs,
+/// which may list dates, have a limit of their own.
 const MAX_TEXT: usize = 1_000;
 
 impl Schedule {
     /// Parses any notation: cron, a nickname or preset, an interval, a JSON rule, an RRULE, or
     /// `at` a time.
+    ///
+    /// # Errors
+    /// When the text is no schedule. The message names the offending part, its value and what is
+    /// expected; [`ScheduleError::hint`] may say how to write it instead.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::Schedule;
+    ///
+    /// let error = Schedule::parse("61 * * * *").unwrap_err();
+    /// assert_eq!(error.to_string(), r#"cron minute "61" is out of range, expected 0-59"#);
+    /// ```
     pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
         let trimmed = text.trim_ascii();
         if starts_with_ignoring_case(trimmed, "RRULE") {
@@ -60,7 +109,7 @@ impl Schedule {
         if starts_with_ignoring_case(trimmed, "at ") {
             return At::parse(trimmed).map(|at| Kind::At(at).into());
         }
-        // Cron may have blanks around it; an interval is one word.
+        // A cron expression has at least three words, an interval has one.
         if trimmed.starts_with('@') || trimmed.split_ascii_whitespace().nth(2).is_some() {
             return CronSpec::parse(trimmed).map(|cron| Kind::Cron(Arc::new(cron)).into());
         }
@@ -70,11 +119,53 @@ impl Schedule {
         Interval::parse(text).map(|interval| Kind::Interval(interval).into())
     }
 
+    /// Parses a text that is about to be stored: like [`Schedule::parse`], and two independent
+    /// readers must agree on a cron expression.
+    ///
+    /// The second reader is the croner crate's parser. It reads the text as written and its canonical
+    /// form, and its fields and first occurrences in UTC are compared with this crate's. Where the two
+    /// differ, the text is refused, unless an error of croner is known to be the cause. The other
+    /// notations have one reader.
+    ///
+    /// The answer never changes from one call to the next. The comparison costs some tens of
+    /// microseconds, so texts that were admitted before are read with [`Schedule::parse`].
+    ///
+    /// # Errors
+    /// When the text is no schedule, and when the two readers differ.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::Schedule;
+    ///
+    /// let schedule = Schedule::admit("0 9 * * mon-fri")?;
+    /// assert_eq!(schedule.to_string(), "0 9 * * MON-FRI");
+    /// assert!(Schedule::admit("0 25 * * *").is_err());
+    /// # Ok::<(), recurrence::ScheduleError>(())
+    /// ```
+    pub fn admit(text: &str) -> Result<Schedule, ScheduleError> {
+        let schedule = Schedule::parse(text)?;
+        if let Kind::Cron(cron) = schedule.kind() {
+            second_reader::confirm(text.trim_ascii(), cron)?;
+        }
+        Ok(schedule)
+    }
+
+    /// The schedule's notation and parsed form.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// Whether occurrences are counted from `starts_at`, which must then be given.
+    /// Whether occurrences are counted from [`Bounds::starts_at`](crate::Bounds::starts_at), which is
+    /// then required.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::Schedule;
+    ///
+    /// assert!(Schedule::parse("90m")?.needs_start());
+    /// assert!(!Schedule::parse("0 9 * * *")?.needs_start());
+    /// # Ok::<(), recurrence::ScheduleError>(())
+    /// ```
     pub fn needs_start(&self) -> bool {
         matches!(
             self.kind,

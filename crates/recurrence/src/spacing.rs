@@ -11,17 +11,29 @@ use crate::schedule::{Kind, Schedule};
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3600;
 const DAY: i64 = 86_400;
-/// The shortest month. Steps of months and years are taken as that many of it.
+/// The shortest month; steps of months and years count as multiples of it.
 const MONTH: i64 = 28 * DAY;
 
 impl Schedule {
-    /// The shortest time between two occurrences, whenever it may be; `None` if there is only one.
+    /// The shortest time between any two occurrences; `None` if there is only one.
     ///
-    /// It is the same whatever the time of asking, the zone and the start, so a limit on it can't
-    /// pass today and fail tomorrow. It is measured on the wall clock: that clocks are set, and an
-    /// hour is missing for a day, does not count, and neither do single dates added by RDATE.
-    /// Exact for cron expressions and intervals. For rules it is a lower bound: filters, and the
-    /// exact length of months, may keep occurrences further apart.
+    /// The answer depends on neither the clock, nor the zone, nor the start, so a limit on it can't
+    /// pass today and fail tomorrow. It is measured on the wall clock: the hour that a clock change
+    /// removes does not count, and neither do single dates that RDATE adds. It is exact for cron
+    /// expressions and intervals. For rules it is a lower bound, because filters and the lengths of
+    /// months may keep occurrences further apart.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use recurrence::Schedule;
+    ///
+    /// let gap = Schedule::parse("*/7 * * * *")?.shortest_gap();
+    /// // From minute 56 to minute 0 of the next hour.
+    /// assert_eq!(gap, Some(Duration::from_secs(4 * 60)));
+    /// assert_eq!(Schedule::parse("at 2027-01-31T09:00:00")?.shortest_gap(), None);
+    /// # Ok::<(), recurrence::ScheduleError>(())
+    /// ```
     pub fn shortest_gap(&self) -> Option<Duration> {
         let seconds = match self.kind() {
             Kind::Cron(cron) => of_cron(cron)?,
@@ -34,17 +46,19 @@ impl Schedule {
     }
 }
 
-/// A place of a mixed-radix clock: the values it takes, sorted, and how many seconds one is worth.
-struct Place {
+/// The values that a unit of time takes, such as the minutes of an hour.
+struct UnitValues {
+    /// Sorted.
     values: Vec<i64>,
-    worth: i64,
+    /// The length of the unit, in seconds.
+    unit: i64,
 }
 
-impl Place {
+impl UnitValues {
     /// The span from the smallest to the largest value, in seconds.
     fn span(&self) -> i64 {
         match (self.values.first(), self.values.last()) {
-            (Some(first), Some(last)) => (last - first) * self.worth,
+            (Some(first), Some(last)) => (last - first) * self.unit,
             _ => 0,
         }
     }
@@ -53,24 +67,25 @@ impl Place {
     fn step(&self) -> Option<i64> {
         self.values
             .windows(2)
-            .map(|pair| (pair[1] - pair[0]) * self.worth)
+            .map(|pair| (pair[1] - pair[0]) * self.unit)
             .min()
     }
 }
 
-/// The shortest gap among all combinations of the places, finest first, that repeat at `period`.
-fn shortest(places: &[Place], period: Option<i64>) -> Option<i64> {
+/// The shortest gap among all combinations of the units' values, finest unit first, which repeat after
+/// `period`.
+fn shortest(units: &[UnitValues], period: Option<i64>) -> Option<i64> {
     let mut shortest = None;
     let mut finer = 0;
     let mut consider = |step: i64| {
         let gap: i64 = shortest.map_or(step, |known: i64| known.min(step));
         shortest = Some(gap);
     };
-    for place in places {
-        if let Some(step) = place.step() {
+    for unit in units {
+        if let Some(step) = unit.step() {
             consider(step - finer);
         }
-        finer += place.span();
+        finer += unit.span();
     }
     if let Some(period) = period {
         consider(period - finer);
@@ -87,17 +102,17 @@ fn of_cron(cron: &CronSpec) -> Option<i64> {
     });
     shortest(
         &[
-            Place {
+            UnitValues {
                 values: seconds,
-                worth: 1,
+                unit: 1,
             },
-            Place {
+            UnitValues {
                 values: minutes,
-                worth: MINUTE,
+                unit: MINUTE,
             },
-            Place {
+            UnitValues {
                 values: hours,
-                worth: HOUR,
+                unit: HOUR,
             },
         ],
         cron.fewest_days_between().map(|days| days * DAY),
@@ -120,9 +135,9 @@ fn of_rule(rule: &StructuredRule) -> i64 {
         (Unit::Day, _) => every * DAY,
         (Unit::Week, None) => every * 7 * DAY,
         (Unit::Week, Some(days)) => {
-            let days = Place {
+            let days = UnitValues {
                 values: days.iter().map(i64::from).collect(),
-                worth: DAY,
+                unit: DAY,
             };
             let period = every * 7 * DAY;
             shortest(&[days], Some(period)).unwrap_or(period)
@@ -148,18 +163,18 @@ fn of_rrule(rule: &Rule) -> i64 {
         Freq::Monthly => every * MONTH,
         Freq::Yearly => every * 365 * DAY,
     };
-    // A part that is as fine as FREQ or coarser only leaves occurrences out.
-    let places = [
+    // A part that is as coarse as FREQ, or coarser, only removes occurrences.
+    let units = [
         (&rule.seconds, 1, MINUTE),
         (&rule.minutes, MINUTE, HOUR),
         (&rule.hours, HOUR, DAY),
     ]
     .into_iter()
     .filter(|(_, _, coarser)| period >= *coarser && rule.freq != Freq::Secondly)
-    .map(|(values, worth, _)| Place {
+    .map(|(values, unit, _)| UnitValues {
         values: values.iter().copied().map(i64::from).collect(),
-        worth,
+        unit,
     })
-    .collect::<Vec<Place>>();
-    shortest(&places, Some(period)).unwrap_or(period)
+    .collect::<Vec<UnitValues>>();
+    shortest(&units, Some(period)).unwrap_or(period)
 }

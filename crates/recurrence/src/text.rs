@@ -1,6 +1,6 @@
 //! Small helpers for the parsers.
 
-/// Enough of a text to recognise it by in an error message.
+/// The start of a text, short enough for an error message.
 pub(crate) fn excerpt(text: &str) -> String {
     const LENGTH: usize = 60;
     match text.char_indices().nth(LENGTH) {

@@ -1,4 +1,4 @@
-//! Asking for the next occurrence of a cron expression or an interval allocates nothing.
+//! A search for an occurrence of a cron expression, an interval or a structured rule allocates nothing.
 
 mod common;
 
@@ -14,7 +14,7 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: it hands everything on to the system's allocator.
+// SAFETY: every call goes to the system's allocator with unchanged arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -54,7 +54,7 @@ fn searches_do_not_allocate() {
         let schedule = Arc::new(Schedule::parse(text).unwrap());
         let zone = Zone::parse("America/New_York").unwrap();
         let recurrence = Recurrence::new(schedule, zone, bounds, OnGap::RollForward, OnFold::Both);
-        // The start is at 07:00 local time, so every one of them may run.
+        // The start is at 07:00 local time, so every schedule has occurrences.
         let recurrence = recurrence.unwrap();
         let before = ALLOCATIONS.with(Cell::get);
         let mut seen = 0;

@@ -10,9 +10,9 @@ fn describe(expression: &str) -> String {
         .describe()
 }
 
-/// Every public vector is matched, so none is left out.
+/// Every vector must match.
 #[test]
-fn says_what_cronstrue_says() {
+fn descriptions_match_cronstrue() {
     let mut wrong = Vec::new();
     for line in include_str!("vectors/describe.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
@@ -28,11 +28,11 @@ fn says_what_cronstrue_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Where cronstrue 3.39.0 leaves something out or is mistaken: (expression, ours, its own).
+/// Where cronstrue 3.39.0 is ambiguous or wrong: (expression, ours, cronstrue's).
 #[test]
-fn says_more_where_cronstrue_is_ambiguous() {
+fn descriptions_are_precise_where_cronstrue_is_ambiguous() {
     let cases = [
-        // Either day field is enough; cronstrue sounds as if both were needed.
+        // One of the day fields is enough; cronstrue's sentence suggests both.
         (
             "0 9 15 * 1-5",
             "at 09:00, on day 15 of the month, and Monday through Friday",
@@ -53,7 +53,7 @@ fn says_more_where_cronstrue_is_ambiguous() {
             "at 09:00, on day 15 of the month, and every 2 days of the week",
             "At 09:00, on day 15 of the month, every 2 days of the week",
         ),
-        // A week ends with Sunday, in whatever order the list was written.
+        // A week ends with Sunday, in any order of the list.
         (
             "0 9 * * 0,6",
             "at 09:00, only on Saturday and Sunday",
@@ -65,7 +65,7 @@ fn says_more_where_cronstrue_is_ambiguous() {
             "minutes 31 through 51 past the hour",
             "Every 1 minute, minutes 31 through 51 past the hour",
         ),
-        // A step that is longer than its field comes to a single value.
+        // A step that is longer than its field has a single value.
         ("*/90 * * * *", "every hour", "Every 90 minutes"),
         (
             "30-59/90 9 * * *",
@@ -103,9 +103,9 @@ fn says_more_where_cronstrue_is_ambiguous() {
     }
 }
 
-/// What cronstrue does not read at all.
+/// What cronstrue does not read.
 #[test]
-fn says_what_only_we_read() {
+fn descriptions_beyond_cronstrue() {
     let cases = [
         (
             "0 9 13 * +FRI",

@@ -1,4 +1,4 @@
-//! Every kind of schedule in English, word for word.
+//! Every notation in English, word for word.
 
 use recurrence::{Schedule, Zone};
 
@@ -6,7 +6,7 @@ fn check(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let schedule = Schedule::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(schedule.describe(), *expected, "{text}");
-        // The canonical text is the same schedule, and so the same sentence.
+        // The canonical text has the same description.
         let canonical = Schedule::parse(&schedule.to_string()).unwrap();
         assert_eq!(canonical.describe(), *expected, "{schedule}");
     }
@@ -53,7 +53,7 @@ fn structured_rules() {
         ),
         (r#"{"every":1,"unit":"week"}"#, "every week"),
         (
-            r#"{"every":15,"unit":"minute","days_of_week":["mon","tue","wed","thu","fri","sun"],"between_hours":[9,17]}"#,
+            r#"{"every":15,"unit":"minute","days_of_week":[1,2,3,4,5,7],"between_hours":[9,17]}"#,
             "every 15 minutes, only on Monday through Friday and Sunday, between 09:00 and 17:00",
         ),
         (

@@ -1,4 +1,4 @@
-//! What people are told about a text that is no schedule, word for word.
+//! The errors for texts that are no schedule, word for word.
 
 use std::sync::Arc;
 
@@ -11,92 +11,293 @@ const NICKNAMES: &str = "Use @hourly, @daily, @midnight, @weekly, @monthly, @yea
 const SHORTHAND: &str =
     "Write one number and one unit, such as 90m or 6mo, or an ISO 8601 duration.";
 
-/// Text, message, hint.
+const SIXTY: &str = "0-59";
+const DAY_OF_MONTH: &str = "1-31, L, LW or a day with W";
+const DAY_OF_WEEK: &str = "0-7 or SUN-SAT, with #1 to #5, #L or L";
+const UNIT: &str = "s, m (minutes), h, d, w or mo (months)";
+const DURATION: &str = "a form such as P1D, P2W, P6M, PT15M or P1DT12H";
+const PRESET: &str = "every-N- and seconds, minutes, hours, days, weeks or months";
+const TIMESTAMP: &str = "a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00";
+const RULE_UNIT: &str = r#""minute", "hour", "day", "week" or "month""#;
+const WEEKDAYS: &str = r#"a list of weekdays: "mon" to "sun", or 1 (Monday) to 7 (Sunday)"#;
+
+/// Text, problem, what is expected (empty where the message has no such part), hint.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+);
+
 #[rustfmt::skip]
-const TEXTS: &[(&str, &str, Option<&str>)] = &[
-    ("", "schedule is empty", Some(NOTATIONS)),
-    ("0 0", r#"interval "0 0" has unit " 0", expected s, m (minutes), h, d, w or mo (months)"#, Some(SHORTHAND)),
-    ("0 0 * * * * * *", r#"cron expression "0 0 * * * * * *" has 8 fields, expected 5, 6 or 7"#, Some(FIELDS)),
-    ("61 * * * *", r#"cron minute "61" is out of range, expected 0-59"#, None),
-    ("0 9 * * MON-XYZ", r#"cron day of week "MON-XYZ" is not a value of this field, expected 0-7 or SUN-SAT, with #1 to #5, #L or L"#, None),
-    ("0 0 30 2 *", r#"cron expression "0 0 30 2 *" names no date that exists"#, None),
-    (", * * * *", "cron minute has an empty list item, expected 0-59", None),
-    ("0 MON * * *", r#"cron hour "MON" is not a value of this field, expected 0-23"#, None),
-    ("0 0 1MON * *", r#"cron day of month "1MON" is not a value of this field, expected 1-31, L, LW or a day with W"#, None),
-    ("0 0 * * L", r#"cron day of week "L" names no weekday, expected 0-7 or SUN-SAT, with #1 to #5, #L or L"#, None),
-    ("0 0 * * 5#6", r#"cron day of week "5#6" has no such occurrence in a month, expected 0-7 or SUN-SAT, with #1 to #5, #L or L"#, None),
-    ("0 0 * * FRI-MON", r#"cron day of week "FRI-MON" runs backward, expected 0-7 or SUN-SAT, with #1 to #5, #L or L"#, None),
-    ("30/10 * * * *", r#"cron minute "30/10" steps from a single value, expected 0-59"#, Some("Write a range: 30-59/10.")),
-    ("*/0 * * * *", r#"cron minute "*/0" has step "0", expected a whole number above 0"#, None),
-    ("*/ * * * *", r#"cron minute "*/" has step "", expected a whole number above 0"#, None),
-    ("*,5 * * * *", r#"cron minute "*" can't be part of a list, expected 0-59"#, None),
-    ("? * * * *", r#"cron minute "?" is not a value of this field, expected 0-59"#, None),
-    ("0 0 15W5 * *", r#"cron day of month "15W5" is not a value of this field, expected 1-31, L, LW or a day with W"#, None),
-    ("0 0 L-1 * *", r#"cron day of month "L-1" is not a value of this field, expected 1-31, L, LW or a day with W"#, None),
-    ("0 0 0 1 1 * 1969", r#"cron year "1969" is out of range, expected 1970-9999"#, None),
-    ("@reboot", r#"nickname "@reboot" is not a time"#, Some(NICKNAMES)),
-    ("@wekly", r#"nickname "@wekly" is unknown"#, Some(NICKNAMES)),
-    ("6M", r#"interval "6M" has unit "M", expected s, m (minutes), h, d, w or mo (months)"#, Some(SHORTHAND)),
-    ("0d", r#"interval "0d" is zero, expected a positive length"#, None),
-    ("6 m", r#"interval "6 m" has unit " m", expected s, m (minutes), h, d, w or mo (months)"#, Some(SHORTHAND)),
-    ("1h30m", r#"interval "1h30m" has unit "h30m", expected s, m (minutes), h, d, w or mo (months)"#, Some(SHORTHAND)),
-    ("99999999999d", r#"interval "99999999999d" holds a number that is too large"#, None),
-    ("9999999999d", r#"interval "9999999999d" is too long, expected at most 12000 months, 366000 days or 4294967295 seconds"#, None),
-    ("every-0-minutes", r#"interval "every-0-minutes" is zero, expected a positive length"#, None),
-    ("every-minutes", r#"preset "every-minutes" is unknown, expected every-N- and seconds, minutes, hours, days, weeks or months"#, Some("Such as every-30-minutes.")),
-    ("every-3-fortnights", r#"preset "every-3-fortnights" is unknown, expected every-N- and seconds, minutes, hours, days, weeks or months"#, Some("Such as every-30-minutes.")),
-    ("P1", r#"ISO 8601 duration "P1" lacks a unit, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("PT", r#"ISO 8601 duration "PT" has a T without a time, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("P", r#"ISO 8601 duration "P" is empty, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("P1M15D", r#"interval "P1M15D" mixes months with days or time, expected one or the other"#, Some("A month has no fixed length; use a JSON rule or an RRULE to name days.")),
-    ("-P1D", r#"ISO 8601 duration "-P1D" is negative, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("P1.5D", r#"ISO 8601 duration "P1.5D" has a fraction that is no whole number of seconds, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("PT0.1S", r#"ISO 8601 duration "PT0.1S" has a fraction that is no whole number of seconds, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("P1D1M", r#"ISO 8601 duration "P1D1M" repeats a unit or has units out of order, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("P1DT", r#"ISO 8601 duration "P1DT" has a T without a time, expected a form such as P1D, P2W, P6M, PT15M or P1DT12H"#, None),
-    ("pt5m", r#"schedule "pt5m" is in no known notation"#, Some(NOTATIONS)),
-    ("sometimes", r#"schedule "sometimes" is in no known notation"#, Some(NOTATIONS)),
-    ("at", r#"schedule "at" is in no known notation"#, Some(NOTATIONS)),
-    ("at noon", r#"time "at noon" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
-    ("at 27-01-31T09:00:00", r#"time "at 27-01-31T09:00:00" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
-    ("at 2027-02-30T09:00:00", r#"time "at 2027-02-30T09:00:00" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
-    ("at 2027-01-31T09:00:60", r#"time "at 2027-01-31T09:00:60" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
-    ("at 2027-01-31T09:00:00+25", r#"time "at 2027-01-31T09:00:00+25" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
-    ("{}", r#"rule has no unit, expected "minute", "hour", "day", "week" or "month""#, None),
-    ("{", "rule is not valid JSON: EOF while parsing an object at line 1 column 1", None),
-    (r#"{"every":1}"#, r#"rule has no unit, expected "minute", "hour", "day", "week" or "month""#, None),
-    (r#"{"every":0,"unit":"day"}"#, "rule has every 0, expected a whole number from 1 to 366000", None),
-    (r#"{"every":1,"unit":"year"}"#, r#"rule has unit "year", expected "minute", "hour", "day", "week" or "month""#, None),
-    (r#"{"every":1,"unit":"day","on":1}"#, r#"rule has unknown key "on", expected every, unit, days_of_week, week_parity, between_hours, day_of_month or nth_weekday"#, None),
-    (r#"{"every":1,"unit":"day","days_of_week":[]}"#, r#"rule has days_of_week [], expected a list of weekdays: "mon" to "sun", or 1 (Monday) to 7 (Sunday)"#, None),
-    (r#"{"every":1,"unit":"day","days_of_week":["fry"]}"#, r#"rule has days_of_week ["fry"], expected a list of weekdays: "mon" to "sun", or 1 (Monday) to 7 (Sunday)"#, None),
-    (r#"{"every":1,"unit":"day","week_parity":"both"}"#, r#"rule has week_parity "both", expected "odd" or "even""#, None),
-    (r#"{"every":1,"unit":"hour","between_hours":[9,25]}"#, "rule has between_hours [9,25], expected [start, end] in whole hours, start 0 to 23 and end 0 to 24", None),
-    (r#"{"every":1,"unit":"day","day_of_month":3}"#, r#"rule has day_of_month or nth_weekday with unit "day", expected unit "month""#, None),
-    (r#"{"every":1,"unit":"month","day_of_month":0}"#, "rule has day_of_month 0, expected 1 to 31, or -1 for the last day", None),
-    (r#"{"every":1,"unit":"month","nth_weekday":{"nth":6,"day":"mon"}}"#, r#"rule has nth_weekday {"day":"mon","nth":6}, expected {"nth":1,"day":"mon"} with nth 1 to 5, or -1 for the last"#, None),
-    (r#"{"every":1,"unit":"month","day_of_month":1,"nth_weekday":{"nth":1,"day":"mon"}}"#, "rule has both day_of_month and nth_weekday, expected one of them", None),
-    (r#"{"every":1,"unit":"month","days_of_week":["tue"],"nth_weekday":{"nth":1,"day":"mon"}}"#, "rule never occurs: days_of_week does not hold the day of nth_weekday", None),
-    ("[1]", r#"schedule "[1]" is in no known notation"#, Some(NOTATIONS)),
-    ("0 0 * * * 2030-2025 *", r#"cron day of week "2030-2025" is out of range, expected 0-7 or SUN-SAT, with #1 to #5, #L or L"#, None),
-    ("0 0 0 1 1 * 2030-2025", r#"cron year "2030-2025" runs backward, expected 1970-9999"#, None),
-    ("TZ=UTC 0 0 * * *", r#"cron second "TZ=UTC" is not a value of this field, expected 0-59"#, None),
-    ("1d ", r#"interval "1d " has unit "d ", expected s, m (minutes), h, d, w or mo (months)"#, Some(SHORTHAND)),
-    ("at 2027-01-31", r#"time "at 2027-01-31" is not a timestamp, expected a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00"#, None),
-    ("٥ * * * *", r#"cron minute "٥" is not a value of this field, expected 0-59"#, None),
+const CRON: &[Case] = &[
+    ("0 0 * * * * * *", r#"cron expression "0 0 * * * * * *" has 8 fields"#, "5, 6 or 7", Some(FIELDS)),
+    ("61 * * * *", r#"cron minute "61" is out of range"#, SIXTY, None),
+    ("0 9 * * MON-XYZ", r#"cron day of week "MON-XYZ" is not a value of this field"#, DAY_OF_WEEK, None),
+    ("0 0 30 2 *", r#"cron expression "0 0 30 2 *" names no date that exists"#, "", None),
+    (", * * * *", "cron minute has an empty list item", SIXTY, None),
+    ("0 MON * * *", r#"cron hour "MON" is not a value of this field"#, "0-23", None),
+    ("0 0 1MON * *", r#"cron day of month "1MON" is not a value of this field"#, DAY_OF_MONTH, None),
+    ("0 0 * * L", r#"cron day of week "L" names no weekday"#, DAY_OF_WEEK, None),
+    ("0 0 * * 5#6", r#"cron day of week "5#6" has no such occurrence in a month"#, DAY_OF_WEEK, None),
+    ("0 0 * * FRI-MON", r#"cron day of week "FRI-MON" runs backward"#, DAY_OF_WEEK, None),
+    ("30/10 * * * *", r#"cron minute "30/10" steps from a single value"#, SIXTY, Some("Write a range: 30-59/10.")),
+    ("*/0 * * * *", r#"cron minute "*/0" has step "0""#, "a whole number above 0", None),
+    ("*/ * * * *", r#"cron minute "*/" has step """#, "a whole number above 0", None),
+    ("*,5 * * * *", r#"cron minute "*" can't be part of a list"#, SIXTY, None),
+    ("? * * * *", r#"cron minute "?" is not a value of this field"#, SIXTY, None),
+    ("0 0 15W5 * *", r#"cron day of month "15W5" is not a value of this field"#, DAY_OF_MONTH, None),
+    ("0 0 L-1 * *", r#"cron day of month "L-1" is not a value of this field"#, DAY_OF_MONTH, None),
+    ("0 0 0 1 1 * 1969", r#"cron year "1969" is out of range"#, "1970-9999", None),
+    ("@reboot", r#"nickname "@reboot" is not a time"#, "", Some(NICKNAMES)),
+    ("@wekly", r#"nickname "@wekly" is unknown"#, "", Some(NICKNAMES)),
+    ("0 0 * * * 2030-2025 *", r#"cron day of week "2030-2025" is out of range"#, DAY_OF_WEEK, None),
+    ("0 0 0 1 1 * 2030-2025", r#"cron year "2030-2025" runs backward"#, "1970-9999", None),
+    ("TZ=UTC 0 0 * * *", r#"cron second "TZ=UTC" is not a value of this field"#, SIXTY, None),
+    ("٥ * * * *", r#"cron minute "٥" is not a value of this field"#, SIXTY, None),
 ];
 
-#[test]
-fn schedules() {
-    for (text, message, hint) in TEXTS {
+const INTERVALS: &[Case] = &[
+    (
+        "0 0",
+        r#"interval "0 0" has unit " 0""#,
+        UNIT,
+        Some(SHORTHAND),
+    ),
+    ("6M", r#"interval "6M" has unit "M""#, UNIT, Some(SHORTHAND)),
+    ("0d", r#"interval "0d" is zero"#, "a positive length", None),
+    (
+        "6 m",
+        r#"interval "6 m" has unit " m""#,
+        UNIT,
+        Some(SHORTHAND),
+    ),
+    (
+        "1h30m",
+        r#"interval "1h30m" has unit "h30m""#,
+        UNIT,
+        Some(SHORTHAND),
+    ),
+    (
+        "99999999999d",
+        r#"interval "99999999999d" holds a number that is too large"#,
+        "",
+        None,
+    ),
+    (
+        "9999999999d",
+        r#"interval "9999999999d" is too long"#,
+        "at most 12000 months, 366000 days or 4294967295 seconds",
+        None,
+    ),
+    (
+        "every-0-minutes",
+        r#"interval "every-0-minutes" is zero"#,
+        "a positive length",
+        None,
+    ),
+    (
+        "every-minutes",
+        r#"preset "every-minutes" is unknown"#,
+        PRESET,
+        Some("Such as every-30-minutes."),
+    ),
+    (
+        "every-3-fortnights",
+        r#"preset "every-3-fortnights" is unknown"#,
+        PRESET,
+        Some("Such as every-30-minutes."),
+    ),
+    (
+        "P1",
+        r#"ISO 8601 duration "P1" lacks a unit"#,
+        DURATION,
+        None,
+    ),
+    (
+        "PT",
+        r#"ISO 8601 duration "PT" has a T without a time"#,
+        DURATION,
+        None,
+    ),
+    ("P", r#"ISO 8601 duration "P" is empty"#, DURATION, None),
+    (
+        "P1M15D",
+        r#"interval "P1M15D" mixes months with days or time"#,
+        "one or the other",
+        Some("A month has no fixed length; use a JSON rule or an RRULE to name days."),
+    ),
+    (
+        "-P1D",
+        r#"ISO 8601 duration "-P1D" is negative"#,
+        DURATION,
+        None,
+    ),
+    (
+        "P1.5D",
+        r#"ISO 8601 duration "P1.5D" has a fraction that is no whole number of seconds"#,
+        DURATION,
+        None,
+    ),
+    (
+        "PT0.1S",
+        r#"ISO 8601 duration "PT0.1S" has a fraction that is no whole number of seconds"#,
+        DURATION,
+        None,
+    ),
+    (
+        "P1D1M",
+        r#"ISO 8601 duration "P1D1M" repeats a unit or has units out of order"#,
+        DURATION,
+        None,
+    ),
+    (
+        "P1DT",
+        r#"ISO 8601 duration "P1DT" has a T without a time"#,
+        DURATION,
+        None,
+    ),
+    (
+        "1d ",
+        r#"interval "1d " has unit "d ""#,
+        UNIT,
+        Some(SHORTHAND),
+    ),
+];
+
+const RULES: &[Case] = &[
+    ("{}", "rule has no unit", RULE_UNIT, None),
+    (
+        "{",
+        "rule is not valid JSON: EOF while parsing an object at line 1 column 1",
+        "",
+        None,
+    ),
+    (r#"{"every":1}"#, "rule has no unit", RULE_UNIT, None),
+    (
+        r#"{"every":0,"unit":"day"}"#,
+        "rule has every 0",
+        "a whole number from 1 to 366000",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"year"}"#,
+        r#"rule has unit "year""#,
+        RULE_UNIT,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"day","on":1}"#,
+        r#"rule has unknown key "on""#,
+        "every, unit, days_of_week, week_parity, between_hours, day_of_month or nth_weekday",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"day","days_of_week":[]}"#,
+        "rule has days_of_week []",
+        WEEKDAYS,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"day","days_of_week":["fry"]}"#,
+        r#"rule has days_of_week ["fry"]"#,
+        WEEKDAYS,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"day","week_parity":"both"}"#,
+        r#"rule has week_parity "both""#,
+        r#""odd" or "even""#,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"hour","between_hours":[9,25]}"#,
+        "rule has between_hours [9,25]",
+        "[start, end] in whole hours, start 0 to 23 and end 0 to 24",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"day","day_of_month":3}"#,
+        r#"rule has day_of_month or nth_weekday with unit "day""#,
+        r#"unit "month""#,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"month","day_of_month":0}"#,
+        "rule has day_of_month 0",
+        "1 to 31, or -1 for the last day",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"month","nth_weekday":{"nth":6,"day":"mon"}}"#,
+        r#"rule has nth_weekday {"day":"mon","nth":6}"#,
+        r#"{"nth":1,"day":"mon"} with nth 1 to 5, or -1 for the last"#,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"month","day_of_month":1,"nth_weekday":{"nth":1,"day":"mon"}}"#,
+        "rule has both day_of_month and nth_weekday",
+        "one of them",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"month","days_of_week":["tue"],"nth_weekday":{"nth":1,"day":"mon"}}"#,
+        "rule never occurs: days_of_week does not hold the day of nth_weekday",
+        "",
+        None,
+    ),
+];
+
+#[rustfmt::skip]
+const TEXTS: &[Case] = &[
+    ("", "schedule is empty", "", Some(NOTATIONS)),
+    ("pt5m", r#"schedule "pt5m" is in no known notation"#, "", Some(NOTATIONS)),
+    ("sometimes", r#"schedule "sometimes" is in no known notation"#, "", Some(NOTATIONS)),
+    ("at", r#"schedule "at" is in no known notation"#, "", Some(NOTATIONS)),
+    ("at noon", r#"time "at noon" is not a timestamp"#, TIMESTAMP, None),
+    ("at 27-01-31T09:00:00", r#"time "at 27-01-31T09:00:00" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-02-30T09:00:00", r#"time "at 2027-02-30T09:00:00" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:60", r#"time "at 2027-01-31T09:00:60" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:00+25", r#"time "at 2027-01-31T09:00:00+25" is not a timestamp"#, TIMESTAMP, None),
+    ("[1]", r#"schedule "[1]" is in no known notation"#, "", Some(NOTATIONS)),
+    ("at 2027-01-31", r#"time "at 2027-01-31" is not a timestamp"#, TIMESTAMP, None),
+];
+
+fn check(cases: &[Case]) {
+    for (text, problem, expected, hint) in cases {
+        let message = match expected.is_empty() {
+            true => (*problem).to_owned(),
+            false => format!("{problem}, expected {expected}"),
+        };
         let error = Schedule::parse(text).expect_err(text);
-        assert_eq!(error.to_string(), *message, "{text}");
+        assert_eq!(error.to_string(), message, "{text}");
         assert_eq!(error.hint(), *hint, "{text}");
+        assert_eq!(Schedule::admit(text), Err(error), "{text}");
     }
 }
 
 #[test]
-fn long_texts_are_cut_short_in_messages_and_refused_by_length() {
+fn cron_expressions() {
+    check(CRON);
+}
+
+#[test]
+fn intervals() {
+    check(INTERVALS);
+}
+
+#[test]
+fn structured_rules() {
+    check(RULES);
+}
+
+#[test]
+fn other_texts() {
+    check(TEXTS);
+}
+
+#[test]
+fn long_texts_are_refused_and_shortened_in_messages() {
     let error = Schedule::parse(&"x".repeat(500)).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -124,7 +325,7 @@ fn refusal(text: &str, starts_at: Option<&str>) -> String {
 }
 
 #[test]
-fn recurrences() {
+fn schedules_that_can_not_recur() {
     assert_eq!(
         refusal("90m", None),
         "schedule \"90m\" counts from starts_at, and starts_at is missing"
@@ -140,7 +341,7 @@ fn recurrences() {
 }
 
 #[test]
-fn policies() {
+fn policy_names() {
     assert_eq!(
         "forward".parse::<OnGap>().unwrap_err().to_string(),
         "on_dst_gap \"forward\" is unknown, expected roll_forward or skip"

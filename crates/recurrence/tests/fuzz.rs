@@ -1,9 +1,9 @@
-//! A fuzzer that runs on a stable compiler: texts mutated from the vectors go through parse and
-//! every question, and the laws that hold for all schedules are checked.
+//! A fuzzer for the stable compiler: it mutates texts of the vectors, parses and evaluates them, and
+//! checks the invariants of all schedules.
 //!
-//! A few thousand inputs on every test run. For longer:
+//! A test run has a few thousand inputs. For a longer run:
 //! `RECURRENCE_FUZZ_SECONDS=300 cargo test --release -p recurrence --test fuzz -- --nocapture`,
-//! with `RECURRENCE_FUZZ_SEED` to repeat a run or to begin another.
+//! with `RECURRENCE_FUZZ_SEED` to repeat a run or to start another.
 
 mod common;
 
@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use chrono_tz::TZ_VARIANTS;
 use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
 
-/// xorshift64*, which needs no crate and repeats from its seed.
+/// xorshift64*, which is small and repeats from its seed.
 struct Random(u64);
 
 impl Random {
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-/// Pieces that the notations are made of.
+/// Fragments of the notations.
 const PIECES: [&str; 72] = [
     "*",
     "?",
@@ -184,13 +184,14 @@ fn instant(random: &mut Random) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, nanos).expect("within chrono's range")
 }
 
-/// The longest that one input may take, unoptimised and on a busy machine.
-const CEILING: Duration = Duration::from_secs(3);
+/// The time limit of one input, unoptimised and on a busy machine.
+const TIME_LIMIT: Duration = Duration::from_secs(3);
 
 fn check(random: &mut Random, text: &str) -> bool {
     let Ok(schedule) = Schedule::parse(text) else {
         return false;
     };
+    assert_eq!(Schedule::admit(text).as_ref(), Ok(&schedule), "{text:?}");
     let canonical = schedule.to_string();
     let again = Schedule::parse(&canonical);
     assert_eq!(
@@ -248,7 +249,7 @@ fn check(random: &mut Random, text: &str) -> bool {
 }
 
 #[test]
-fn laws_hold_for_any_text() {
+fn invariants_hold_for_any_text() {
     let variable = |name: &str| {
         std::env::var(name)
             .ok()
@@ -273,7 +274,7 @@ fn laws_hold_for_any_text() {
         let begun = Instant::now();
         valid += usize::from(check(&mut random, &text));
         let took = begun.elapsed();
-        assert!(took < CEILING, "{text:?} took {took:?}");
+        assert!(took < TIME_LIMIT, "{text:?} took {took:?}");
         if took > slowest.0 {
             slowest = (took, text);
         }

@@ -1,4 +1,4 @@
-//! Random rules: against the `rrule` crate, and against the laws of a search.
+//! Random rules: compared with the `rrule` crate and python-dateutil, and checked for invariants.
 
 use chrono::{DateTime, NaiveDateTime};
 use recurrence::civil::{Civil, Date};
@@ -6,7 +6,7 @@ use recurrence::rrule::{CompiledRuleSet, RuleSet};
 use rrule::RRuleSet;
 use serde_json::Value;
 
-/// A small generator of its own (xorshift), so that every run tries the same rules.
+/// xorshift, so that every run tries the same rules.
 struct Random(u64);
 
 impl Random {
@@ -67,7 +67,7 @@ fn random_rule(random: &mut Random) -> String {
     }
     let by_week = freq == 0 && random.chance(4);
     if by_week {
-        // The other reader gives some days around New Year to week 53, and overlooks -52 and -53.
+        // The `rrule` crate puts some days around New Year into week 53, and ignores -52 and -53.
         add(
             "BYWEEKNO",
             random.list(3, |r| {
@@ -87,13 +87,13 @@ fn random_rule(random: &mut Random) -> String {
         add("BYMONTHDAY", random.list(5, |r| r.signed(31)));
     }
     if random.chance(3) {
-        // Numbered and plain weekdays are not mixed: the other reader takes them as an AND.
+        // Numbered and plain weekdays are not mixed: the `rrule` crate combines them with AND.
         let numbered = freq <= 1 && !by_week && random.chance(2);
         add(
             "BYDAY",
             random.list(3, |r| {
                 let number = match numbered {
-                    true => r.signed(4), // -5SU is refused there
+                    true => r.signed(4), // the `rrule` crate refuses -5SU
                     false => String::new(),
                 };
                 number + WEEKDAYS[r.below(7) as usize]
@@ -134,12 +134,12 @@ fn first(compiled: &CompiledRuleSet, anchor: Civil, count: usize) -> Vec<Civil> 
         .collect()
 }
 
-/// Where the other reader is wrong (python-dateutil and RFC 5545 are with us).
-fn is_read_wrongly_there(rule: &str) -> bool {
-    // It loses its way when it skips through minutes and seconds that other parts leave out:
-    // FREQ=MINUTELY;INTERVAL=444;BYHOUR=14 leaves its cadence.
+/// Where the `rrule` crate is wrong, by python-dateutil and RFC 5545.
+fn is_misread_by_rrule_crate(rule: &str) -> bool {
+    // It loses its cadence where other parts exclude minutes and seconds, as in
+    // FREQ=MINUTELY;INTERVAL=444;BYHOUR=14.
     let skips = (rule.contains("SECONDLY") || rule.contains("MINUTELY")) && rule.contains(";BY");
-    // It chooses from the rest of the first week instead of the whole of it.
+    // It chooses from the rest of the first week instead of the whole week.
     let partial_week = rule.contains("WEEKLY") && rule.contains("BYSETPOS");
     skips || partial_week
 }
@@ -151,14 +151,14 @@ fn agrees_with_the_rrule_crate() {
     for _ in 0..2_000 {
         let rule = random_rule(&mut random);
         let anchor = random.anchor();
-        if is_read_wrongly_there(&rule) {
+        if is_misread_by_rrule_crate(&rule) {
             continue;
         }
         let start = show(anchor);
         let theirs: RRuleSet = format!("DTSTART:{start}\nRRULE:{rule}")
             .parse()
-            .unwrap_or_else(|error| panic!("accepted here, not there: {rule}: {error}"));
-        // The other iterator walks, so it is asked only for what is there, and not far away.
+            .unwrap_or_else(|error| panic!("refused by the rrule crate: {rule}: {error}"));
+        // The crate's iterator walks, so the comparison stays near the anchor.
         let end = Civil(anchor.0 + 10 * 366 * 86_400);
         let ours = first(&compile(&format!("RRULE:{rule}"), anchor), anchor, 10);
         let found: Vec<String> = ours
@@ -183,7 +183,7 @@ fn agrees_with_the_rrule_crate() {
 }
 
 /// Random rules with the answers of python-dateutil 2.9.0; `ended` where it found no more until 9999.
-/// WEEKLY rules with BYSETPOS begin with a whole week here: dateutil takes a partial one for a set.
+/// WEEKLY rules with BYSETPOS begin with a whole week, because dateutil takes a partial one for a set.
 #[test]
 fn agrees_with_dateutil() {
     for line in include_str!("vectors/rrule_dateutil.jsonl").lines() {
@@ -209,7 +209,7 @@ fn agrees_with_dateutil() {
     }
 }
 
-/// Every rule, with some of its own occurrences excluded and other times added.
+/// A random rule, with some of its occurrences excluded and other times added.
 fn random_set(random: &mut Random, anchor: Civil) -> String {
     let rule = random_rule(random);
     let end = match random.below(4) {
@@ -266,7 +266,7 @@ fn next_and_last_are_inverse() {
                 }
             }
         }
-        // Far from the anchor the answers are found as directly as near to it.
+        // The same holds far from the anchor.
         let far = Civil(anchor.0 + random.below(3_000_000_000));
         if let Some(next) = compiled.next_at_or_after(far) {
             assert_eq!(compiled.last_at_or_before(next), Some(next), "{text}");
@@ -281,7 +281,7 @@ fn next_and_last_are_inverse() {
 }
 
 #[test]
-fn counts_what_it_yields() {
+fn counts_match_the_occurrences() {
     let mut random = Random(0x0DDB_1A5E_5BAD_5EED);
     for _ in 0..600 {
         let anchor = random.anchor();
@@ -318,9 +318,9 @@ fn counts_what_it_yields() {
     }
 }
 
-/// More than could be visited one by one.
+/// More occurrences than a test could visit.
 #[test]
-fn counts_years_of_seconds() {
+fn centuries_of_seconds_are_counted() {
     let anchor = Civil::new(Date::new(2001, 1, 1).days(), 0);
     let end = Civil::new(Date::new(2401, 1, 1).days(), -1);
     let days = 146_097;
@@ -356,9 +356,9 @@ fn canonical_text_reads_back_as_the_same_rule() {
     }
 }
 
-/// Texts that are almost rules: whatever is accepted can be asked anything.
+/// Texts that are almost rules: an accepted one can be evaluated at any time.
 #[test]
-fn garbled_texts_do_no_harm() {
+fn mutated_texts_do_not_panic() {
     let mut random = Random(0x6A09_E667_F3BC_C909);
     let alphabet = b"01234567890123456789-+,,;=:ZTMOWEFRSUL\n\r \xC3\xA9";
     let mut accepted = 0;

@@ -1,4 +1,4 @@
-//! What a recurrence rule may say, and what is said about one that may not.
+//! The text of recurrence rules: errors, hints, and canonical form.
 
 use recurrence::civil::{Civil, Date};
 use recurrence::rrule::{MAX_DATES, MAX_TEXT, RuleError, RuleSet};
@@ -19,103 +19,119 @@ fn refused(text: &str) -> RuleError {
     }
 }
 
+const INTERVAL: &str = "a whole number from 1 to 4294967295";
+const COUNT: &str = "a whole number from 1 to 10000";
+const MONTHS: &str = "months from 1 to 12";
+const MONTH_DAYS: &str = "days from 1 to 31 or -1 to -31";
+const HOURS: &str = "hours from 0 to 23";
+const POSITIONS: &str = "positions from 1 to 366 or -1 to -366";
+const WEEK_START: &str = "a weekday: MO, TU, WE, TH, FR, SA or SU";
+
+/// Rule, part, value, what is expected.
+#[rustfmt::skip]
+const VALUES: &[(&str, &str, &str, &str)] = &[
+    ("FREQ=FORTNIGHTLY", "FREQ", "FORTNIGHTLY", WHAT_FREQ),
+    ("FREQ=DAILY,WEEKLY", "FREQ", "DAILY,WEEKLY", WHAT_FREQ),
+    ("FREQ=DAILY;INTERVAL=0", "INTERVAL", "0", INTERVAL),
+    ("FREQ=DAILY;INTERVAL=-1", "INTERVAL", "-1", INTERVAL),
+    ("FREQ=DAILY;INTERVAL=+1", "INTERVAL", "+1", INTERVAL),
+    ("FREQ=DAILY;INTERVAL=1.5", "INTERVAL", "1.5", INTERVAL),
+    ("FREQ=DAILY;INTERVAL=4294967296", "INTERVAL", "4294967296", INTERVAL),
+    ("FREQ=DAILY;COUNT=0", "COUNT", "0", COUNT),
+    ("FREQ=DAILY;COUNT=10001", "COUNT", "10001", COUNT),
+    ("FREQ=DAILY;UNTIL=2025-13-01", "UNTIL", "2025-13-01", WHAT_UNTIL),
+    ("FREQ=DAILY;UNTIL=20250230", "UNTIL", "20250230", WHAT_UNTIL),
+    ("FREQ=DAILY;UNTIL=20250131T240000Z", "UNTIL", "20250131T240000Z", WHAT_UNTIL),
+    ("FREQ=DAILY;UNTIL=00000101T000000Z", "UNTIL", "00000101T000000Z", WHAT_UNTIL),
+    ("FREQ=DAILY;UNTIL=yesterday", "UNTIL", "yesterday", WHAT_UNTIL),
+    ("FREQ=WEEKLY;BYDAY=XX", "BYDAY", "XX", WHAT_BYDAY),
+    ("FREQ=WEEKLY;BYDAY=MON", "BYDAY", "MON", WHAT_BYDAY),
+    ("FREQ=WEEKLY;BYDAY=MO,", "BYDAY", "", WHAT_BYDAY),
+    ("FREQ=WEEKLY;BYDAY=MO, TU", "BYDAY", " TU", WHAT_BYDAY),
+    ("FREQ=WEEKLY;BYDAY=é", "BYDAY", "é", WHAT_BYDAY),
+    ("FREQ=MONTHLY;BYDAY=0MO", "BYDAY", "0MO", WHAT_BYDAY),
+    ("FREQ=YEARLY;BYDAY=54MO", "BYDAY", "54MO", WHAT_BYDAY),
+    ("FREQ=YEARLY;BYDAY=--1MO", "BYDAY", "--1MO", WHAT_BYDAY),
+    ("FREQ=MONTHLY;BYMONTHDAY=0", "BYMONTHDAY", "0", MONTH_DAYS),
+    ("FREQ=MONTHLY;BYMONTHDAY=32", "BYMONTHDAY", "32", MONTH_DAYS),
+    ("FREQ=MONTHLY;BYMONTHDAY=-32", "BYMONTHDAY", "-32", MONTH_DAYS),
+    ("FREQ=YEARLY;BYMONTH=13", "BYMONTH", "13", MONTHS),
+    ("FREQ=YEARLY;BYMONTH=JAN", "BYMONTH", "JAN", MONTHS),
+    ("FREQ=YEARLY;BYMONTH=-1", "BYMONTH", "-1", MONTHS),
+    ("FREQ=YEARLY;BYYEARDAY=367", "BYYEARDAY", "367", "days from 1 to 366 or -1 to -366"),
+    ("FREQ=YEARLY;BYWEEKNO=0", "BYWEEKNO", "0", "weeks from 1 to 53 or -1 to -53"),
+    ("FREQ=DAILY;BYHOUR=24", "BYHOUR", "24", HOURS),
+    ("FREQ=DAILY;BYHOUR=-1", "BYHOUR", "-1", HOURS),
+    ("FREQ=DAILY;BYMINUTE=60", "BYMINUTE", "60", "minutes from 0 to 59"),
+    ("FREQ=DAILY;BYSECOND=61", "BYSECOND", "61", "seconds from 0 to 60"),
+    ("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=0", "BYSETPOS", "0", POSITIONS),
+    ("FREQ=DAILY;WKST=1", "WKST", "1", WEEK_START),
+];
+
+const NEEDS_YEARLY: &str = "it needs FREQ=YEARLY";
+const NUMBERS_NEED: &str = "they need FREQ=MONTHLY or YEARLY";
+const YEAR_DAYS_NEED: &str = "it needs FREQ=YEARLY, HOURLY, MINUTELY or SECONDLY";
+const ONE_END: &str = "only one of them can end a rule";
+const ANOTHER_PART: &str = "it needs another BY part to choose from";
+
+/// Rule, part, the part that excludes it, what is allowed.
+#[rustfmt::skip]
+const CONFLICTS: &[(&str, &str, &str, &str)] = &[
+    ("FREQ=DAILY;COUNT=3;UNTIL=20270131T090000Z", "COUNT", "UNTIL", ONE_END),
+    ("FREQ=WEEKLY;BYDAY=1MO", "BYDAY with numbers", "FREQ=WEEKLY", NUMBERS_NEED),
+    ("FREQ=DAILY;BYDAY=-1FR", "BYDAY with numbers", "FREQ=DAILY", NUMBERS_NEED),
+    ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO", "BYDAY with numbers", "BYWEEKNO", "use plain weekdays with it"),
+    ("FREQ=WEEKLY;BYMONTHDAY=1", "BYMONTHDAY", "FREQ=WEEKLY", "it needs any other FREQ"),
+    ("FREQ=MONTHLY;BYYEARDAY=1", "BYYEARDAY", "FREQ=MONTHLY", YEAR_DAYS_NEED),
+    ("FREQ=MONTHLY;BYWEEKNO=20", "BYWEEKNO", "FREQ=MONTHLY", NEEDS_YEARLY),
+    ("FREQ=DAILY;BYWEEKNO=20", "BYWEEKNO", "FREQ=DAILY", NEEDS_YEARLY),
+    ("FREQ=MONTHLY;BYSETPOS=1", "BYSETPOS", "FREQ=MONTHLY", ANOTHER_PART),
+];
+
+fn check_rule(rule: &str, message: &str) {
+    let error = refused(&format!("RRULE:{rule}"));
+    assert_eq!(error.to_string(), message, "{rule}");
+}
+
+#[test]
+fn refused_values() {
+    for (rule, part, value, expected) in VALUES {
+        let message = format!("RRULE part {part} has \"{value}\", expected {expected}");
+        check_rule(rule, &message);
+    }
+}
+
+#[test]
+fn refused_combinations() {
+    for (rule, part, with, allowed) in CONFLICTS {
+        let message = format!("RRULE part {part} can't be combined with {with}; {allowed}");
+        check_rule(rule, &message);
+    }
+}
+
 #[test]
 fn refused_parts() {
-    let value = |part: &str, value: &str, expected: &str| {
-        format!("RRULE part {part} has \"{value}\", expected {expected}")
-    };
-    let conflict = |part: &str, with: &str, allowed: &str| {
-        format!("RRULE part {part} can't be combined with {with}; {allowed}")
-    };
-    let interval = "a whole number from 1 to 4294967295";
-    let count = "a whole number from 1 to 10000";
-    let month_days = "days from 1 to 31 or -1 to -31";
-    let numbered = "they need FREQ=MONTHLY or YEARLY";
     let no_freq = format!("RRULE has no FREQ, expected FREQ={WHAT_FREQ}");
-    let yearly = "it needs FREQ=YEARLY";
-    let year_days = "it needs FREQ=YEARLY, HOURLY, MINUTELY or SECONDLY";
-    let cases = [
-        ("", format!("RRULE begins with an empty part, {BETWEEN}")),
-        ("INTERVAL=2", no_freq.clone()),
-        ("COUNT=3", no_freq),
-        ("DAILY", "RRULE part \"DAILY\" has no value, expected NAME=value".into()),
-        ("FREQ=", "RRULE part \"FREQ=\" has no value, expected NAME=value".into()),
-        ("FREQ=FORTNIGHTLY", value("FREQ", "FORTNIGHTLY", WHAT_FREQ)),
-        ("FREQ=DAILY,WEEKLY", value("FREQ", "DAILY,WEEKLY", WHAT_FREQ)),
-        ("FREQ=DAILY;INTERVAL=", "RRULE part \"INTERVAL=\" has no value, expected NAME=value".into()),
-        ("FREQ=DAILY;INTERVAL=0", value("INTERVAL", "0", interval)),
-        ("FREQ=DAILY;INTERVAL=-1", value("INTERVAL", "-1", interval)),
-        ("FREQ=DAILY;INTERVAL=+1", value("INTERVAL", "+1", interval)),
-        ("FREQ=DAILY;INTERVAL=1.5", value("INTERVAL", "1.5", interval)),
-        ("FREQ=DAILY;INTERVAL=4294967296", value("INTERVAL", "4294967296", interval)),
-        ("FREQ=DAILY;COUNT=0", value("COUNT", "0", count)),
-        ("FREQ=DAILY;COUNT=10001", value("COUNT", "10001", count)),
-        (
-            "FREQ=DAILY;COUNT=3;UNTIL=20270131T090000Z",
-            conflict("COUNT", "UNTIL", "only one of them can end a rule"),
-        ),
-        ("FREQ=DAILY;UNTIL=2025-13-01", value("UNTIL", "2025-13-01", WHAT_UNTIL)),
-        ("FREQ=DAILY;UNTIL=20250230", value("UNTIL", "20250230", WHAT_UNTIL)),
-        ("FREQ=DAILY;UNTIL=20250131T240000Z", value("UNTIL", "20250131T240000Z", WHAT_UNTIL)),
-        ("FREQ=DAILY;UNTIL=00000101T000000Z", value("UNTIL", "00000101T000000Z", WHAT_UNTIL)),
-        ("FREQ=DAILY;UNTIL=yesterday", value("UNTIL", "yesterday", WHAT_UNTIL)),
-        ("FREQ=WEEKLY;BYDAY=XX", value("BYDAY", "XX", WHAT_BYDAY)),
-        ("FREQ=WEEKLY;BYDAY=MON", value("BYDAY", "MON", WHAT_BYDAY)),
-        ("FREQ=WEEKLY;BYDAY=", "RRULE part \"BYDAY=\" has no value, expected NAME=value".into()),
-        ("FREQ=WEEKLY;BYDAY=MO,", value("BYDAY", "", WHAT_BYDAY)),
-        ("FREQ=WEEKLY;BYDAY=MO, TU", value("BYDAY", " TU", WHAT_BYDAY)),
-        ("FREQ=WEEKLY;BYDAY=é", value("BYDAY", "é", WHAT_BYDAY)),
-        ("FREQ=MONTHLY;BYDAY=0MO", value("BYDAY", "0MO", WHAT_BYDAY)),
-        ("FREQ=YEARLY;BYDAY=54MO", value("BYDAY", "54MO", WHAT_BYDAY)),
-        ("FREQ=YEARLY;BYDAY=--1MO", value("BYDAY", "--1MO", WHAT_BYDAY)),
-        ("FREQ=WEEKLY;BYDAY=1MO", conflict("BYDAY with numbers", "FREQ=WEEKLY", numbered)),
-        ("FREQ=DAILY;BYDAY=-1FR", conflict("BYDAY with numbers", "FREQ=DAILY", numbered)),
-        (
-            "FREQ=YEARLY;BYWEEKNO=20;BYDAY=1MO",
-            conflict("BYDAY with numbers", "BYWEEKNO", "use plain weekdays with it"),
-        ),
-        ("FREQ=MONTHLY;BYMONTHDAY=0", value("BYMONTHDAY", "0", month_days)),
-        ("FREQ=MONTHLY;BYMONTHDAY=32", value("BYMONTHDAY", "32", month_days)),
-        ("FREQ=MONTHLY;BYMONTHDAY=-32", value("BYMONTHDAY", "-32", month_days)),
-        ("FREQ=WEEKLY;BYMONTHDAY=1", conflict("BYMONTHDAY", "FREQ=WEEKLY", "it needs any other FREQ")),
-        ("FREQ=YEARLY;BYMONTH=13", value("BYMONTH", "13", "months from 1 to 12")),
-        ("FREQ=YEARLY;BYMONTH=JAN", value("BYMONTH", "JAN", "months from 1 to 12")),
-        ("FREQ=YEARLY;BYMONTH=-1", value("BYMONTH", "-1", "months from 1 to 12")),
-        ("FREQ=YEARLY;BYYEARDAY=367", value("BYYEARDAY", "367", "days from 1 to 366 or -1 to -366")),
-        ("FREQ=MONTHLY;BYYEARDAY=1", conflict("BYYEARDAY", "FREQ=MONTHLY", year_days)),
-        ("FREQ=YEARLY;BYWEEKNO=0", value("BYWEEKNO", "0", "weeks from 1 to 53 or -1 to -53")),
-        ("FREQ=MONTHLY;BYWEEKNO=20", conflict("BYWEEKNO", "FREQ=MONTHLY", yearly)),
-        ("FREQ=DAILY;BYWEEKNO=20", conflict("BYWEEKNO", "FREQ=DAILY", yearly)),
-        ("FREQ=DAILY;BYHOUR=24", value("BYHOUR", "24", "hours from 0 to 23")),
-        ("FREQ=DAILY;BYHOUR=-1", value("BYHOUR", "-1", "hours from 0 to 23")),
-        ("FREQ=DAILY;BYMINUTE=60", value("BYMINUTE", "60", "minutes from 0 to 59")),
-        ("FREQ=DAILY;BYSECOND=61", value("BYSECOND", "61", "seconds from 0 to 60")),
-        (
-            "FREQ=MONTHLY;BYSETPOS=1",
-            conflict("BYSETPOS", "FREQ=MONTHLY", "it needs another BY part to choose from"),
-        ),
-        (
-            "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=0",
-            value("BYSETPOS", "0", "positions from 1 to 366 or -1 to -366"),
-        ),
-        ("FREQ=DAILY;WKST=1", value("WKST", "1", "a weekday: MO, TU, WE, TH, FR, SA or SU")),
-        ("FREQ=DAILY;FREQ=DAILY", "RRULE part FREQ is given twice, expected it once".into()),
-        ("FREQ=DAILY;;COUNT=2", format!("RRULE has an empty part after \"FREQ=DAILY\", {BETWEEN}")),
-        ("FREQ=DAILY;", format!("RRULE has an empty part after \"FREQ=DAILY\", {BETWEEN}")),
-        (
-            "FREQ = DAILY",
-            "RRULE part \"FREQ \" is unknown, expected FREQ, INTERVAL, COUNT, UNTIL, WKST, BYMONTH, \
-             BYWEEKNO, BYYEARDAY, BYMONTHDAY, BYDAY, BYHOUR, BYMINUTE, BYSECOND or BYSETPOS"
-                .into(),
-        ),
-    ];
-    for (rule, message) in cases {
-        assert_eq!(
-            refused(&format!("RRULE:{rule}")).to_string(),
-            message,
-            "{rule}"
-        );
-    }
+    let no_value = |part: &str| format!("RRULE part \"{part}\" has no value, expected NAME=value");
+    let empty = format!("RRULE has an empty part after \"FREQ=DAILY\", {BETWEEN}");
+    check_rule("", &format!("RRULE begins with an empty part, {BETWEEN}"));
+    check_rule("INTERVAL=2", &no_freq);
+    check_rule("COUNT=3", &no_freq);
+    check_rule("DAILY", &no_value("DAILY"));
+    check_rule("FREQ=", &no_value("FREQ="));
+    check_rule("FREQ=DAILY;INTERVAL=", &no_value("INTERVAL="));
+    check_rule("FREQ=WEEKLY;BYDAY=", &no_value("BYDAY="));
+    check_rule("FREQ=DAILY;;COUNT=2", &empty);
+    check_rule("FREQ=DAILY;", &empty);
+    check_rule(
+        "FREQ=DAILY;FREQ=DAILY",
+        "RRULE part FREQ is given twice, expected it once",
+    );
+    check_rule(
+        "FREQ = DAILY",
+        "RRULE part \"FREQ \" is unknown, expected FREQ, INTERVAL, COUNT, UNTIL, WKST, BYMONTH, \
+         BYWEEKNO, BYYEARDAY, BYMONTHDAY, BYDAY, BYHOUR, BYMINUTE, BYSECOND or BYSETPOS",
+    );
 }
 
 #[test]
@@ -176,7 +192,7 @@ fn refused_lines() {
 }
 
 #[test]
-fn hints_say_what_to_do_instead() {
+fn hints_name_the_remedy() {
     let cases = [
         (
             "FREQ=DAILY",
@@ -271,7 +287,8 @@ fn exdate_and_rdate() {
     let text = "RRULE:FREQ=DAILY;COUNT=4\n\
                 EXDATE:20270102T090000,20270105T120000\n\
                 RDATE:20270101T090000,20270105T120000,20270107T120000,20261231T120000";
-    // COUNT counts what EXDATE takes out; RDATE is not counted, joins once, and begins at the anchor.
+    // COUNT includes what EXDATE removes. RDATE is not counted, adds a time once, and adds none before
+    // the anchor.
     let expected = [
         at(2027, 1, 1, 9),
         at(2027, 1, 3, 9),
@@ -282,7 +299,7 @@ fn exdate_and_rdate() {
 }
 
 #[test]
-fn until_in_utc_is_what_the_local_clock_shows() {
+fn until_in_utc_is_read_on_the_local_clock() {
     let text = "RRULE:FREQ=DAILY;UNTIL=20270103T080000Z";
     let expected = [at(2027, 1, 1, 9), at(2027, 1, 2, 9), at(2027, 1, 3, 9)];
     assert_eq!(occurrences(text, at(2027, 1, 1, 9)), expected);
@@ -293,7 +310,7 @@ fn until_in_utc_is_what_the_local_clock_shows() {
 }
 
 #[test]
-fn until_is_inclusive_and_a_date_is_its_whole_day() {
+fn until_is_inclusive_and_a_date_includes_the_whole_day() {
     let anchor = at(2027, 1, 1, 9);
     for (until, days) in [
         ("20270103", 3),
@@ -309,15 +326,15 @@ fn until_is_inclusive_and_a_date_is_its_whole_day() {
 }
 
 #[test]
-fn numbered_and_plain_weekdays_add_up() {
+fn numbered_and_plain_weekdays_combine_with_or() {
     let text = "RRULE:FREQ=MONTHLY;COUNT=6;BYDAY=1MO,-1MO,FR";
     let expected = [1, 4, 8, 15, 22, 25].map(|day| at(2027, 1, day, 9));
     assert_eq!(occurrences(text, at(2027, 1, 1, 9)), expected);
 }
 
 #[test]
-fn the_set_of_the_first_period_is_whole() {
-    // The second of Tuesday and Thursday is Thursday, also in a week that begins on its Wednesday.
+fn the_first_period_is_a_whole_set() {
+    // The second of Tuesday and Thursday is Thursday, also where the anchor is a Wednesday.
     let text = "RRULE:FREQ=WEEKLY;COUNT=2;BYDAY=TU,TH;BYSETPOS=2";
     let expected = [at(2027, 1, 7, 9), at(2027, 1, 14, 9)];
     assert_eq!(occurrences(text, at(2027, 1, 6, 9)), expected);

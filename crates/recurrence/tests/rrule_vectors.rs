@@ -1,4 +1,4 @@
-//! RRULE vectors of other implementations.
+//! RRULE vectors from other implementations.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use recurrence::{Bounds, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, Zone};
 use serde_json::Value;
 
-/// `EXDATE:` or `RDATE:` and the times of that field, if it has any.
+/// The `EXDATE:` or `RDATE:` line of a case, where it has one.
 fn dates(name: &str, case: &Value) -> String {
     match case[name.to_lowercase().as_str()].as_array() {
         None => String::new(),
@@ -29,7 +29,7 @@ fn start(case: &Value) -> DateTime<Utc> {
 }
 
 #[test]
-fn vectors() {
+fn rrule_vectors() {
     let mut checked = 0;
     for line in include_str!("vectors/rrule.jsonl").lines() {
         let case: Value = serde_json::from_str(line).unwrap();
@@ -54,7 +54,7 @@ fn vectors() {
         let after: DateTime<Utc> = case["after"].as_str().unwrap().parse().unwrap();
         let n = case["n"].as_u64().unwrap() as usize;
         let found: Vec<String> = match &recurrence {
-            // An UNTIL before the start leaves nothing, which is told at once.
+            // An UNTIL before the start is an error.
             Err(RecurrenceError::NeverOccurs { .. }) => Vec::new(),
             Err(error) => panic!("{id}: {error}"),
             Ok(recurrence) => recurrence
@@ -63,7 +63,7 @@ fn vectors() {
                 .map(|occurrence| occurrence.at.format("%Y-%m-%dT%H:%M:%SZ").to_string())
                 .collect(),
         };
-        // For a time in a gap `expect_alt` has the product's policy, the first instant after it.
+        // For a time in a gap, `expect_alt` has this crate's policy: the first instant after it.
         let expected = match &case["expect_alt"] {
             Value::Null => &case["expect"],
             alternative => alternative,

@@ -1,4 +1,4 @@
-//! Random intervals and structured rules against a walk through every candidate.
+//! Random intervals and structured rules, compared with a walk through every candidate.
 
 mod common;
 
@@ -158,7 +158,7 @@ impl Rule {
         self.readings(anchor, shown(until) + Duration::days(2))
             .into_iter()
             .flat_map(|local| match local == anchor {
-                // The start is the first occurrence, in whichever pass it is.
+                // The start is the first occurrence, in either pass.
                 true if fold != OnFold::Both => vec![start],
                 _ => resolve(tz, local, gap, fold),
             })
@@ -218,7 +218,7 @@ fn start() -> impl Strategy<Value = (&'static str, DateTime<Utc>)> {
     prop_oneof![anywhere, near_a_change]
 }
 
-/// What the engine yields up to an instant, asked in all three ways.
+/// The occurrences up to an instant, found forward, backward and by counting.
 fn engine(recurrence: &Recurrence, until: DateTime<Utc>) -> BTreeSet<DateTime<Utc>> {
     let from = DateTime::UNIX_EPOCH;
     let forward: Vec<DateTime<Utc>> = recurrence
@@ -246,10 +246,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn rules(
+    fn structured_rules(
         rule in rule(),
         (zone, start) in start(),
-        // A fraction of a second, which every occurrence has to keep.
+        // A fraction of a second, which every occurrence keeps.
         micros in select(vec![0i64, 250_000]),
         policies in policies(),
     ) {
@@ -298,7 +298,7 @@ proptest! {
             .flat_map(|k| {
                 let shift = Duration::seconds(k * seconds);
                 let readings = match k {
-                    // The start is the first occurrence, in whichever pass it is.
+                    // The start is the first occurrence, in either pass.
                     0 => vec![start],
                     _ => resolve(tz, anchor + Duration::days(k * days), gap, fold),
                 };
@@ -314,9 +314,9 @@ proptest! {
         prop_assert_eq!(engine(&recurrence, until), expected, "{} from {}", text, start);
     }
 
-    /// `max_runs` counts from the start, whatever is asked.
+    /// `max_runs` counts from the start, in every method.
     #[test]
-    fn max_runs(
+    fn max_runs_counts_from_the_start(
         rule in rule(),
         (zone, start) in start(),
         runs in 1u32..30,

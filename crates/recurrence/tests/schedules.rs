@@ -1,4 +1,4 @@
-//! What a text means: canonical forms, one-time schedules, bounds, and the notes people see.
+//! The meaning of schedules: canonical forms, one-time schedules, bounds, filters and notes.
 
 mod common;
 
@@ -121,7 +121,7 @@ fn one_time_schedules() {
         once("at 2027-01-31T09:00:00+01:00", unbound),
         ["2027-01-31T08:00:00Z"]
     );
-    // In a gap it runs at the end of it.
+    // A time in a gap moves to the end of the gap.
     assert_eq!(
         once("at 2027-03-14T02:30:00", unbound),
         ["2027-03-14T07:00:00Z"]
@@ -134,7 +134,7 @@ fn one_time_schedules() {
 }
 
 #[test]
-fn the_moved_occurrence_and_its_note() {
+fn an_occurrence_moved_out_of_a_gap_has_a_note() {
     let recurrence = build(
         "30 2 * * *",
         "America/Chicago",
@@ -159,7 +159,7 @@ fn the_moved_occurrence_and_its_note() {
 }
 
 #[test]
-fn both_passes_of_a_repeated_hour_say_which_they_are() {
+fn both_passes_of_a_repeated_hour_are_distinguished() {
     let recurrence = build(
         "30 1 * * *",
         "America/Chicago",
@@ -218,7 +218,7 @@ fn the_start_is_the_first_occurrence_in_either_pass() {
 }
 
 #[test]
-fn bounds_are_inclusive_and_a_fraction_is_kept() {
+fn bounds_are_inclusive_and_keep_fractions_of_seconds() {
     let bounds = Bounds {
         starts_at: Some(instant("2026-01-01T00:00:00.123456Z")),
         ends_at: Some(instant("2026-01-01T03:00:00.123456Z")),
@@ -243,7 +243,7 @@ fn bounds_are_inclusive_and_a_fraction_is_kept() {
         2
     );
 
-    // A cron expression takes the start as a bound only, and so keeps whole seconds.
+    // For a cron expression the start is only a bound, so occurrences are at whole seconds.
     let recurrence = build(
         "0 * * * *",
         "UTC",
@@ -262,7 +262,7 @@ fn bounds_are_inclusive_and_a_fraction_is_kept() {
 }
 
 #[test]
-fn max_runs_without_a_start_count_from_where_the_iterator_begins() {
+fn max_runs_without_a_start_counts_from_the_first_occurrence_after() {
     let bounds = Bounds {
         max_runs: Some(2),
         ..Bounds::default()
@@ -294,7 +294,7 @@ fn an_rrule_ends_at_the_instant_of_its_until() {
 }
 
 #[test]
-fn times_in_utc_that_an_rrule_takes_out_or_adds_are_instants() {
+fn exdate_and_rdate_in_utc_are_instants() {
     let check = |lines: &str, start: &str, gap: OnGap, fold: OnFold, expected: &[&str]| {
         let text = format!("RRULE:{lines}");
         let recurrence = build(&text, "America/New_York", from(start), gap, fold);
@@ -311,7 +311,7 @@ fn times_in_utc_that_an_rrule_takes_out_or_adds_are_instants() {
         }
     };
     let forward = OnGap::RollForward;
-    // Far from any clock change they are what the clock shows.
+    // Away from clock changes.
     check(
         "FREQ=DAILY;COUNT=3\nEXDATE:20250702T130000Z\nRDATE:20250709T130000Z,20250701T130000Z",
         "2025-07-01T13:00:00Z",
@@ -338,7 +338,7 @@ fn times_in_utc_that_an_rrule_takes_out_or_adds_are_instants() {
         OnFold::Both,
         &["2025-11-01T05:30:00Z", "2025-11-02T06:30:00Z"],
     );
-    // The start itself, in the second pass, taken out.
+    // EXDATE removes the start itself, in the second pass.
     check(
         "FREQ=DAILY;COUNT=2\nEXDATE:20251102T063000Z",
         "2025-11-02T06:30:00Z",
@@ -346,7 +346,7 @@ fn times_in_utc_that_an_rrule_takes_out_or_adds_are_instants() {
         OnFold::First,
         &["2025-11-03T06:30:00Z"],
     );
-    // 02:30 on 2025-03-09 does not exist: it runs at 07:00Z, which is what is taken out.
+    // 02:30 on 2025-03-09 does not exist and moves to 07:00Z, which EXDATE removes.
     check(
         "FREQ=DAILY;COUNT=3\nEXDATE:20250309T070000Z",
         "2025-03-08T07:30:00Z",
@@ -357,7 +357,7 @@ fn times_in_utc_that_an_rrule_takes_out_or_adds_are_instants() {
 }
 
 #[test]
-fn far_away_instants_end_the_search() {
+fn searches_end_at_the_limits_of_the_calendar() {
     for text in [
         "* * * * *",
         "0 0 29 2 *",
@@ -395,7 +395,7 @@ fn far_away_instants_end_the_search() {
 }
 
 #[test]
-fn shortest_gaps() {
+fn shortest_gap_of_every_notation() {
     const DAY: u64 = 86_400;
     for (text, seconds) in [
         ("* * * * * *", Some(1)),
@@ -440,7 +440,7 @@ fn shortest_gaps() {
 }
 
 #[test]
-fn filters_look_at_the_date_and_time_of_the_run_itself() {
+fn filters_apply_to_the_local_time_of_the_occurrence() {
     // In Nuuk, 23:30 on Saturday 30 March 2024 does not exist: it runs on Sunday at 00:00.
     let start = from("2024-03-24T01:30:00Z");
     let run = |days: &str| {
@@ -469,7 +469,7 @@ fn filters_look_at_the_date_and_time_of_the_run_itself() {
         times(&recurrence, "2025-03-08T00:00:00Z", 2),
         ["2025-03-08T07:30:00Z", "2025-03-10T06:30:00Z"]
     );
-    // And the other way round: only the moved runs are inside.
+    // The other way round, only moved occurrences are inside.
     let recurrence = build(
         r#"{"every":1,"unit":"day","between_hours":[3,5]}"#,
         "America/New_York",

@@ -1,7 +1,7 @@
-//! The vectors of other implementations: `tests/vectors/*.jsonl`.
+//! Vectors from other implementations, in `tests/vectors/*.jsonl`.
 //!
-//! Contested cases count as the rules of this crate decide them: lists and ranges of hours and
-//! minutes are fixed times, `W`, `L` and ranges combine in lists, nicknames ignore case.
+//! Contested cases follow the rules of this crate: lists and ranges of hours and minutes are fixed
+//! times, `W`, `L` and ranges combine in lists, nicknames ignore case.
 
 mod common;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use common::{instant, vectors};
 
-/// Runs a vector: occurrences strictly after `after`, `n` of them, against `expect`.
+/// Compares the first `n` occurrences after `after` with `expect`.
 fn check(case: &Value, schedule: &str, bounds: Bounds) -> Result<(), String> {
     let expect: Vec<DateTime<Utc>> = case["expect"]
         .as_array()
@@ -22,9 +22,9 @@ fn check(case: &Value, schedule: &str, bounds: Bounds) -> Result<(), String> {
         .iter()
         .map(|at| instant(at.as_str().expect("instant")))
         .collect();
-    let parsed = match Schedule::parse(schedule) {
+    let parsed = match Schedule::admit(schedule) {
         Ok(parsed) => parsed,
-        // A schedule that nothing satisfies is refused, not searched.
+        // A schedule that nothing satisfies is refused.
         Err(_) if expect.is_empty() => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
@@ -53,7 +53,7 @@ fn check(case: &Value, schedule: &str, bounds: Bounds) -> Result<(), String> {
     check_backward(&recurrence, after, &found)
 }
 
-/// Every occurrence found forward is found backward, and counted.
+/// Every occurrence is also found backward and counted.
 fn check_backward(
     recurrence: &Recurrence,
     after: DateTime<Utc>,
@@ -87,20 +87,20 @@ fn run(file: &str, check: impl Fn(&Value) -> Result<(), String>) {
 }
 
 #[test]
-fn cron() {
+fn cron_vectors() {
     run("cron", |case| {
         check(case, case["expr"].as_str().unwrap(), Bounds::default())
     });
 }
 
 #[test]
-fn dst() {
+fn dst_vectors() {
     run("dst", |case| {
         check(case, case["expr"].as_str().unwrap(), Bounds::default())
     });
 }
 
-/// Left out, each with its reason.
+/// Cases that are not run, with the reason.
 const LEFT_OUT: [(&str, &str); 3] = [
     (
         "every-0169",
@@ -138,7 +138,7 @@ fn rule(case: &Value) -> String {
 }
 
 #[test]
-fn every() {
+fn every_vectors() {
     run("every", |case| {
         if is_left_out(case) {
             return Ok(());
@@ -154,7 +154,7 @@ fn every() {
 }
 
 #[test]
-fn duration() {
+fn duration_vectors() {
     run("duration", |case| {
         let text = case["expr"].as_str().unwrap();
         let part = |key: &str| case["expect"][key].as_u64().unwrap() as u32;
@@ -162,7 +162,7 @@ fn duration() {
             (months, 0, 0) => Some(Interval::Months(months)),
             (0, 0, seconds) => Some(Interval::Seconds(seconds)),
             (0, days, seconds) => Some(Interval::Days { days, seconds }),
-            // Contested: a duration, but no schedule.
+            // A duration, but no schedule.
             _ => None,
         };
         let found = match Schedule::parse(text) {
@@ -180,7 +180,7 @@ fn duration() {
 }
 
 #[test]
-fn invalid() {
+fn invalid_vectors() {
     run("invalid", |case| {
         let text = case["expr"].as_str().unwrap();
         let accepted = match case["what"].as_str().unwrap() {

@@ -1,21 +1,21 @@
-//! Which days of a month a cron expression names, as a bit set.
+//! The days of a month that a cron expression matches, as a bit set.
 
 use super::field::{Field, FieldKind, Item};
 use crate::civil::{days_in_month, iso_weekday};
 
-/// The day fields of an expression, ready to be asked about any month.
+/// The two day fields of an expression, compiled to bit sets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DayRule {
     /// Bit `d - 1` is day `d`.
-    month_days: u32,
+    pub month_days: u32,
     /// Days with a `W`.
-    nearest_weekdays: u32,
-    last_day: bool,
-    last_weekday: bool,
+    pub nearest_weekdays: u32,
+    pub last_day: bool,
+    pub last_weekday: bool,
     /// Bit 0 is Sunday.
-    weekdays: u8,
-    nth_weekdays: [u8; 5],
-    last_weekdays: u8,
+    pub weekdays: u8,
+    pub nth_weekdays: [u8; 5],
+    pub last_weekdays: u8,
     combine: Combine,
 }
 
@@ -29,7 +29,7 @@ enum Combine {
     Both,
 }
 
-/// A bit in each of the five weeks of a month, seven apart: multiplying a week by it repeats it.
+/// One bit for each of the five weeks of a month: a week multiplied by it is repeated five times.
 const EACH_WEEK: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
 
 impl DayRule {
@@ -115,9 +115,9 @@ impl DayRule {
     }
 
     fn by_day_of_week(&self, first: i64, length: u32) -> u32 {
-        // Bit 0 of a week is Sunday; turn it so that bit 0 is the weekday of the first.
-        let turn = u32::from(iso_weekday(first) % 7);
-        let from_first = |week: u8| ((week >> turn) | (week << (7 - turn))) as u64 & 0x7f;
+        // Bit 0 of a week is Sunday; rotate it so that bit 0 is the weekday of the first.
+        let rotation = u32::from(iso_weekday(first) % 7);
+        let from_first = |week: u8| ((week >> rotation) | (week << (7 - rotation))) as u64 & 0x7f;
         let mut days = from_first(self.weekdays) * EACH_WEEK;
         for (index, week) in self.nth_weekdays.iter().enumerate() {
             if *week != 0 {
@@ -152,7 +152,7 @@ pub(super) fn values(kind: FieldKind, item: Item) -> u64 {
         Item::Value(value) => (value, value, 1),
         Item::Range { first, last } => (first, last, 1),
         Item::RangeStep { first, last, step } => (first, last, step),
-        // Only the day fields hold these, and they take them apart themselves.
+        // Only the day fields have these, and `DayRule::new` reads them.
         Item::NearestWeekday(_)
         | Item::Nth { .. }
         | Item::Last { .. }

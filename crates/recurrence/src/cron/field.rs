@@ -1,7 +1,7 @@
 //! The fields of a cron expression, read strictly.
 //!
-//! croner 4.0.2 and others take names in any field, empty list items, `1MON` for 11 and the like.
-//! Here every item is matched against what its field allows, and the error says which one it was.
+//! Other parsers accept names in any field, empty list items, and `1MON` for 11. This one checks
+//! every item against what its field allows, and its errors name the item.
 
 use std::fmt;
 
@@ -11,12 +11,19 @@ use crate::text::excerpt;
 /// The seven fields, in the order of a seven-field expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
+    /// 0 to 59.
     Second,
+    /// 0 to 59.
     Minute,
+    /// 0 to 23.
     Hour,
+    /// 1 to 31.
     DayOfMonth,
+    /// 1 to 12.
     Month,
+    /// 0 to 7; both 0 and 7 are Sunday.
     DayOfWeek,
+    /// 1970 to 9999.
     Year,
 }
 
@@ -24,32 +31,72 @@ pub enum FieldKind {
 /// Sunday, occurs only as the end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
-    /// `*` or `?`
+    /// `*` or `?`: every value.
     Any,
-    /// `*/step`
-    AnyStep { step: u16 },
-    /// `5`
+    /// `*/15`: every 15th value, from the field's smallest.
+    AnyStep {
+        /// Above 0.
+        step: u16,
+    },
+    /// `5`: one value.
     Value(u16),
-    /// `1-5`
-    Range { first: u16, last: u16 },
-    /// `1-30/5`
-    RangeStep { first: u16, last: u16, step: u16 },
+    /// `1-5`: every value of a range.
+    Range {
+        /// The first value.
+        first: u16,
+        /// The last value, included.
+        last: u16,
+    },
+    /// `1-30/5`: every fifth value of a range, from its first.
+    RangeStep {
+        /// The first value.
+        first: u16,
+        /// The last value, included.
+        last: u16,
+        /// Above 0.
+        step: u16,
+    },
     /// `15W`: the weekday (Monday to Friday) nearest to that day of the month.
     NearestWeekday(u16),
     /// `FRI#2` or `MON-FRI#2`: the n-th such day of the month.
-    Nth { first: u16, last: u16, nth: u8 },
+    Nth {
+        /// The first day of the week.
+        first: u16,
+        /// The last day of the week, included.
+        last: u16,
+        /// 1 to 5.
+        nth: u8,
+    },
     /// `FRIL`, `FRI#L` or `MON-FRIL`: the last such day of the month.
-    Last { first: u16, last: u16 },
+    Last {
+        /// The first day of the week.
+        first: u16,
+        /// The last day of the week, included.
+        last: u16,
+    },
     /// `L`: the last day of the month.
     LastDay,
     /// `LW`: the last weekday (Monday to Friday) of the month.
     LastWeekday,
 }
 
-/// A validated field: its items, sorted, each once.
+/// A validated field of a cron expression.
+///
+/// # Examples
+/// ```
+/// use recurrence::cron::{CronSpec, FieldKind, Item};
+///
+/// let cron = CronSpec::parse("0 17,9,9 * * *")?;
+/// let hours = cron.field(FieldKind::Hour);
+/// assert_eq!(hours.items(), [Item::Value(9), Item::Value(17)]);
+/// assert_eq!(hours.to_string(), "9,17");
+/// assert!(cron.field(FieldKind::Month).is_any());
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
     kind: FieldKind,
+    /// Sorted, each once.
     items: Vec<Item>,
 }
 
@@ -59,6 +106,7 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 impl FieldKind {
+    /// The field's name, as error messages have it.
     pub const fn name(self) -> &'static str {
         match self {
             FieldKind::Second => "second",
@@ -71,7 +119,7 @@ impl FieldKind {
         }
     }
 
-    /// Smallest and largest value.
+    /// The smallest and the largest value.
     pub const fn range(self) -> (u16, u16) {
         match self {
             FieldKind::Second | FieldKind::Minute => (0, 59),
@@ -132,21 +180,29 @@ impl Field {
         Field { kind, items }
     }
 
+    /// The field with every item replaced by any number of items; `None` where none is left.
+    pub(super) fn rewrite(&self, replace: impl Fn(Item) -> Vec<Item>) -> Option<Field> {
+        let items: Vec<Item> = self.items.iter().copied().flat_map(replace).collect();
+        (!items.is_empty()).then(|| Field::new(self.kind, items))
+    }
+
     /// The field with every item replaced.
     pub(crate) fn map(&self, replace: impl Fn(Item) -> Item) -> Field {
         let items = self.items.iter().copied().map(replace).collect();
         Field::new(self.kind, items)
     }
 
+    /// Which of the seven fields it is.
     pub fn kind(&self) -> FieldKind {
         self.kind
     }
 
+    /// The items of the field's list, sorted, each once.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// Whether the field is a bare `*` or `?`, which restricts nothing.
+    /// Whether the field is a bare `*` or `?`, and so restricts nothing.
     pub fn is_any(&self) -> bool {
         self.items == [Item::Any]
     }
@@ -244,7 +300,7 @@ fn parse_step(kind: FieldKind, item: &str, range: &str, step: &str) -> Result<It
             .with_hint(format!("Write a range: {}-{last}/{step}.", excerpt(range))));
     }
     let (first, last) = parse_range(kind, item, range)?;
-    // "SUN-SUN" is the whole week, so a lone Sunday can't be written as a range.
+    // "SUN-SUN" is the whole week, so a range can't stand for Sunday alone.
     Ok(match kind == FieldKind::DayOfWeek && first == last {
         true => Item::Value(first),
         false => Item::RangeStep { first, last, step },
@@ -258,7 +314,7 @@ fn parse_range(kind: FieldKind, item: &str, text: &str) -> Result<(u16, u16), Sc
         return Ok((value, value));
     };
     let first = parse_bound(kind, item, first_text)?;
-    // Sunday ends a week as well as it begins one: SAT-SUN, 5-7, and 0-7 for the whole of it.
+    // Sunday may also end a range: SAT-SUN, 5-7, and 0-7 for the whole week.
     let last = match (kind, last_text) {
         (FieldKind::DayOfWeek, "SUN") => 7,
         _ => parse_bound(kind, item, last_text)?,
@@ -270,7 +326,7 @@ fn parse_range(kind: FieldKind, item: &str, text: &str) -> Result<(u16, u16), Sc
     }
 }
 
-/// A single value. 7 is Sunday too: one value, one spelling.
+/// A single value. 7 becomes 0: Sunday has one canonical number.
 fn parse_value(kind: FieldKind, item: &str, text: &str) -> Result<u16, ScheduleError> {
     match (kind, parse_bound(kind, item, text)?) {
         (FieldKind::DayOfWeek, 7) => Ok(0),
@@ -290,7 +346,7 @@ fn parse_bound(kind: FieldKind, item: &str, text: &str) -> Result<u16, ScheduleE
     }
 }
 
-/// ASCII digits only: no sign, no blank, no other script's digits.
+/// ASCII digits only: no sign, no blank, no digits of another script.
 fn parse_number(text: &str) -> Option<u16> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => text.parse().ok(),
@@ -329,8 +385,8 @@ fn write_item(f: &mut fmt::Formatter<'_>, kind: FieldKind, item: Item) -> fmt::R
     }
 }
 
-/// A value as the canonical text has it: weekdays by name, because their numbers differ from one
-/// cron to the next, all else as a number.
+/// A value in canonical form: weekdays by name, because their numbers differ between cron
+/// implementations, all else as a number.
 struct Value {
     kind: FieldKind,
     value: u16,

@@ -1,8 +1,12 @@
-//! Cron expressions after the Open Cron Pattern Specification.
+//! Cron expressions, as the Open Cron Pattern Specification defines them.
+//!
+//! Day of month and day of week combine with OR; `+` before the day of week combines them with AND.
+//! Only a bare `*` or `?` leaves a day field unrestricted. Year steps count from 1970.
 
 mod days;
 mod field;
 mod search;
+pub(crate) mod second_reader;
 
 use std::fmt;
 
@@ -14,21 +18,28 @@ use days::DayRule;
 pub use field::{Field, FieldKind, Item};
 
 /// A validated cron expression, compiled to bit sets.
+///
+/// # Examples
+/// ```
+/// use recurrence::cron::{CronSpec, FieldKind, Item};
+///
+/// let cron = CronSpec::parse("0 9 15W * +mon-fri")?;
+/// assert_eq!(cron.to_string(), "0 9 15W * +MON-FRI");
+/// assert_eq!(cron.field(FieldKind::DayOfMonth).items(), [Item::NearestWeekday(15)]);
+/// assert!(cron.requires_both_days());
+/// assert!(!cron.is_stepping());
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CronSpec {
-    second: Field,
-    minute: Field,
-    hour: Field,
-    day_of_month: Field,
-    month: Field,
-    day_of_week: Field,
-    year: Field,
+    /// In the order of [`FieldKind`].
+    fields: [Field; 7],
     /// `+`: a day must match both day fields.
     both_days: bool,
     sets: Sets,
 }
 
-/// What the search reads.
+/// The fields as bit sets, for the search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Sets {
     seconds: u64,
@@ -37,9 +48,9 @@ struct Sets {
     /// Bit `m - 1` is month `m`.
     months: u16,
     days: DayRule,
-    /// Nothing restricts the date, so nobody needs to compute it.
+    /// Nothing restricts the date, so the search need not compute it.
     every_day: bool,
-    /// Bit `y - 1970`; `None` is any year, before 1970 as well.
+    /// Bit `y - 1970` is year `y`; `None` is any year, also before 1970.
     years: Option<Box<[u64]>>,
 }
 
@@ -55,6 +66,9 @@ const NICKNAMES: [(&str, &str); 7] = [
 
 impl CronSpec {
     /// Parses an expression of 5, 6 (seconds first) or 7 (year last) fields, or a nickname.
+    ///
+    /// # Errors
+    /// When a field is malformed or out of range, and when no date matches, such as 30 February.
     pub fn parse(text: &str) -> Result<CronSpec, ScheduleError> {
         let upper = text.trim_ascii().to_ascii_uppercase();
         let expression = match upper.starts_with('@') {
@@ -81,7 +95,7 @@ impl CronSpec {
             Some(days) => (true, days),
             None => (false, rest[4]),
         };
-        CronSpec::compile(
+        let fields = [
             Field::parse(FieldKind::Second, second)?,
             Field::parse(FieldKind::Minute, rest[0])?,
             Field::parse(FieldKind::Hour, rest[1])?,
@@ -89,55 +103,48 @@ impl CronSpec {
             Field::parse(FieldKind::Month, rest[3])?,
             Field::parse(FieldKind::DayOfWeek, day_of_week)?,
             Field::parse(FieldKind::Year, year)?,
-            both_days,
-        )
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "seven fields and a flag, in their order"
-    )]
-    fn compile(
-        second: Field,
-        minute: Field,
-        hour: Field,
-        day_of_month: Field,
-        month: Field,
-        day_of_week: Field,
-        year: Field,
-        both_days: bool,
-    ) -> Result<CronSpec, ScheduleError> {
-        // `+` says something only where both day fields restrict.
-        let both_days = both_days && !day_of_month.is_any() && !day_of_week.is_any();
-        let every_day =
-            day_of_month.is_any() && month.is_any() && day_of_week.is_any() && year.is_any();
-        let sets = Sets {
-            every_day,
-            seconds: bits(&second),
-            minutes: bits(&minute),
-            hours: bits(&hour) as u32,
-            months: (bits(&month) >> 1) as u16,
-            days: DayRule::new(&day_of_month, &day_of_week, both_days),
-            years: year_bits(&year),
-        };
-        let spec = CronSpec {
-            second,
-            minute,
-            hour,
-            day_of_month,
-            month,
-            day_of_week,
-            year,
-            both_days,
-            sets,
-        };
-        if spec.never_matches() {
-            return Err(ScheduleError::new(format!(
+        ];
+        let spec = CronSpec::compile(fields, both_days);
+        match spec.never_matches() {
+            true => Err(ScheduleError::new(format!(
                 "cron expression \"{}\" names no date that exists",
                 excerpt(&spec.to_string())
-            )));
+            ))),
+            false => Ok(spec),
         }
-        Ok(spec)
+    }
+
+    fn compile(fields: [Field; 7], both_days: bool) -> CronSpec {
+        let [second, minute, hour, day_of_month, month, day_of_week, year] = &fields;
+        // `+` has a meaning only where both day fields restrict.
+        let both_days = both_days && !day_of_month.is_any() && !day_of_week.is_any();
+        let every_day = [day_of_month, month, day_of_week, year]
+            .into_iter()
+            .all(Field::is_any);
+        let sets = Sets {
+            every_day,
+            seconds: bits(second),
+            minutes: bits(minute),
+            hours: bits(hour) as u32,
+            months: (bits(month) >> 1) as u16,
+            days: DayRule::new(day_of_month, day_of_week, both_days),
+            years: year_bits(year),
+        };
+        CronSpec {
+            fields,
+            both_days,
+            sets,
+        }
+    }
+
+    /// The expression with every item of every field replaced; `*` where a field has none left.
+    fn rewrite(&self, replace: impl Fn(&Field, Item) -> Vec<Item>) -> CronSpec {
+        let fields = self.fields.each_ref().map(|field| {
+            field
+                .rewrite(|item| replace(field, item))
+                .unwrap_or_else(|| Field::any(field.kind()))
+        });
+        CronSpec::compile(fields, self.both_days)
     }
 
     /// Whether no date matches. The calendar repeats every 400 years.
@@ -149,17 +156,9 @@ impl CronSpec {
         search::next_day(&self.sets, Date::new(first, 1, 1), last).is_none()
     }
 
-    /// A field that is not written is `0` for seconds and `*` for years.
+    /// One of the seven fields. A field that is not written is `0` for seconds and `*` for years.
     pub fn field(&self, kind: FieldKind) -> &Field {
-        match kind {
-            FieldKind::Second => &self.second,
-            FieldKind::Minute => &self.minute,
-            FieldKind::Hour => &self.hour,
-            FieldKind::DayOfMonth => &self.day_of_month,
-            FieldKind::Month => &self.month,
-            FieldKind::DayOfWeek => &self.day_of_week,
-            FieldKind::Year => &self.year,
-        }
+        &self.fields[kind as usize]
     }
 
     /// Whether a day must match both day fields (`+`), not just one of them.
@@ -167,15 +166,15 @@ impl CronSpec {
         self.both_days
     }
 
-    /// Whether the expression steps through the day with `*` or `/` and so keeps its real-time
-    /// cadence across clock changes, rather than naming fixed times of day.
+    /// Whether the expression steps through the day with `*` or `/`. Then it keeps its real-time
+    /// cadence across clock changes; otherwise it names fixed times of day.
     pub fn is_stepping(&self) -> bool {
-        [&self.second, &self.minute, &self.hour]
+        [FieldKind::Second, FieldKind::Minute, FieldKind::Hour]
             .into_iter()
-            .any(Field::is_stepping)
+            .any(|kind| self.field(kind).is_stepping())
     }
 
-    /// The seconds, minutes and hours it matches, as bits.
+    /// The matching seconds, minutes and hours, as bits.
     pub(crate) fn times_of_day(&self) -> [u64; 3] {
         let Sets {
             seconds,
@@ -186,7 +185,7 @@ impl CronSpec {
         [seconds, minutes, u64::from(hours)]
     }
 
-    /// The fewest days between two dates that match; `None` if there is only one.
+    /// The fewest days between two matching dates; `None` if there is only one.
     pub(crate) fn fewest_days_between(&self) -> Option<i64> {
         search::fewest_days_between(&self.sets)
     }
@@ -235,19 +234,19 @@ fn year_bits(field: &Field) -> Option<Box<[u64]>> {
 
 impl fmt::Display for CronSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has_year = !self.year.is_any();
-        let has_second = has_year || self.second.items() != [Item::Value(0)];
+        let [second, minute, hour, day_of_month, month, day_of_week, year] = &self.fields;
+        let has_year = !year.is_any();
+        let has_second = has_year || second.items() != [Item::Value(0)];
         if has_second {
-            write!(f, "{} ", self.second)?;
+            write!(f, "{second} ")?;
         }
         let plus = if self.both_days { "+" } else { "" };
         write!(
             f,
-            "{} {} {} {} {plus}{}",
-            self.minute, self.hour, self.day_of_month, self.month, self.day_of_week
+            "{minute} {hour} {day_of_month} {month} {plus}{day_of_week}"
         )?;
         if has_year {
-            write!(f, " {}", self.year)?;
+            write!(f, " {year}")?;
         }
         Ok(())
     }

@@ -1,17 +1,17 @@
 //! The search for matching wall-clock readings, on bit sets.
 //!
 //! A day is looked up in its month's bit set, a time of day in the sets of hours, minutes and
-//! seconds. Nothing is tried that does not match the month, so the rarest date there is (29
-//! February on a given weekday, at most 40 years apart) takes a few dozen steps.
+//! seconds. Months that don't match are skipped, so the rarest date (29 February on a given weekday,
+//! at most 40 years apart) takes a few dozen steps.
 
 use super::Sets;
 use crate::civil::{Civil, DAY, Date};
 
-/// No search goes beyond the years that a four-digit calendar can write.
+/// The years with four digits, which bound every search.
 const FIRST_YEAR: i32 = 1;
 const LAST_YEAR: i32 = 9999;
 
-/// The readings that these years hold.
+/// The first and the last reading of those years.
 const FIRST: Civil = Civil::new(Date::new(FIRST_YEAR, 1, 1).days(), 0);
 const LAST: Civil = Civil::new(Date::new(LAST_YEAR, 12, 31).days(), DAY - 1);
 
@@ -55,7 +55,7 @@ pub(super) fn at_or_before(sets: &Sets, civil: Civil) -> Option<Civil> {
 pub(super) fn next_day(sets: &Sets, from: Date, last_year: i32) -> Option<i64> {
     let mut year = from.year;
     let mut month = from.month;
-    // Only the first month is entered in its middle.
+    // Only the first month is searched from its middle.
     let mut later_days = u32::MAX << (from.day - 1);
     loop {
         year = match sets.year_at_or_after(year) {
@@ -136,15 +136,15 @@ fn previous_day(sets: &Sets, from: Date) -> Option<i64> {
     }
 }
 
-/// How many matches there are from `first` to `last`, both included; at least `cap` if there are
-/// more than that.
+/// How many matches there are from `first` to `last`, both included; at least `cap` where there are
+/// more.
 pub(super) fn count(sets: &Sets, first: Civil, last: Civil, cap: u64) -> u64 {
     let (first, last) = (first.max(FIRST), last.min(LAST));
     if first > last {
         return 0;
     }
-    // Whole days from the first one on, less what lies before `first` and after `last`.
-    // Two days more than asked for make up for those.
+    // All times of the matching days, less those before `first` and after `last`. Two days above the
+    // cap make up for the subtracted times.
     let days = count_days(sets, first.date(), last.date(), cap.saturating_add(2));
     let mut count = days * sets.times_before(DAY);
     if sets.matches_day(first.days()) {
@@ -194,7 +194,7 @@ fn count_days(sets: &Sets, from: Date, to: Date, enough: u64) -> u64 {
 }
 
 /// The fewest days between two matching dates; `None` if there is only one. Without a year field
-/// the calendar repeats every 400 years, so a little more than that tells all.
+/// the dates repeat every 400 years, and the rarest are 40 years apart.
 pub(super) fn fewest_days_between(sets: &Sets) -> Option<i64> {
     let last_year = match sets.years {
         None => 2000 + 400 + 40,
@@ -232,6 +232,7 @@ fn bits_below(bits: u64, limit: u32) -> u64 {
     u64::from((bits & ((1 << limit) - 1)).count_ones())
 }
 
+/// Hour, minute and second.
 fn split(second_of_day: i64) -> (u32, u32, u32) {
     let seconds = second_of_day as u32;
     (seconds / 3600, seconds / 60 % 60, seconds % 60)
@@ -247,12 +248,10 @@ impl Sets {
             return true;
         }
         let date = Date::from_days(days);
-        self.months & 1 << (date.month - 1) != 0
-            && self.year_at_or_after(date.year) == Some(date.year)
-            && {
-                let first = days - i64::from(date.day) + 1;
-                self.days.month(date.year, date.month, first) & 1 << (date.day - 1) != 0
-            }
+        self.months & 1 << (date.month - 1) != 0 && self.has_year(date.year) && {
+            let first = days - i64::from(date.day) + 1;
+            self.days.month(date.year, date.month, first) & 1 << (date.day - 1) != 0
+        }
     }
 
     fn first_time(&self) -> i64 {
@@ -323,6 +322,10 @@ impl Sets {
             }
         }
         count
+    }
+
+    pub(super) fn has_year(&self, year: i32) -> bool {
+        self.year_at_or_after(year) == Some(year)
     }
 
     fn year_at_or_after(&self, year: i32) -> Option<i32> {

@@ -1,9 +1,9 @@
 //! Cron expressions in English, in the words of cronstrue.
 //!
-//! cronstrue's sentences are what people know from elsewhere, so these follow its 24-hour form ("at
-//! 09:00, Monday through Friday"), with a lower-case start. They differ where cronstrue leaves out how the
-//! two day fields combine (its "on day 15 of the month, Monday through Friday" is an OR; here it says
-//! "and Monday through Friday"), and in the order of a list, which is canonical here.
+//! cronstrue's sentences are widely known, so these follow its 24-hour form ("at 09:00, Monday
+//! through Friday"), with a lower-case start. They differ where cronstrue leaves open how the two day
+//! fields combine: for its "on day 15 of the month, Monday through Friday", which is an OR, this
+//! module writes "and Monday through Friday". Lists have canonical order.
 
 use super::words::{list, list_of_times, month, ordinal, weekday};
 use crate::cron::{CronSpec, Field, FieldKind, Item};
@@ -12,8 +12,8 @@ pub(super) fn describe(cron: &CronSpec) -> String {
     let clauses = [
         days_of_month(cron),
         days_of_week(cron),
-        months(&said(cron, FieldKind::Month)),
-        years(&said(cron, FieldKind::Year)),
+        months(&simplified(cron, FieldKind::Month)),
+        years(&simplified(cron, FieldKind::Year)),
     ];
     let mut text = time_of_day(cron);
     for clause in clauses.iter().filter(|clause| !clause.is_empty()) {
@@ -23,12 +23,12 @@ pub(super) fn describe(cron: &CronSpec) -> String {
     text
 }
 
-/// A field as it is said: a step of one is a range, and one that is longer than the field is the
-/// one value it comes to ("every 90 minutes" would be false for `*/90`, which is minute 0).
-fn said(cron: &CronSpec, kind: FieldKind) -> Field {
+/// A field in its simplest form. A step of one is a range. A step that is longer than the field is its
+/// only value: "every 90 minutes" would be false for `*/90`, which is minute 0.
+fn simplified(cron: &CronSpec, kind: FieldKind) -> Field {
     let (min, max) = kind.range();
     let values = match kind {
-        // Sunday is in there twice.
+        // Sunday is counted twice.
         FieldKind::DayOfWeek => max - min,
         _ => max - min + 1,
     };
@@ -44,9 +44,9 @@ fn said(cron: &CronSpec, kind: FieldKind) -> Field {
     })
 }
 
-/// How the items of a field are said.
+/// The phrases for the items of a field.
 struct Wording<'w> {
-    /// One value, as it stands in a list.
+    /// One value, as an element of a list.
     name: &'w dyn Fn(u16) -> String,
     /// The last value of a range.
     last_name: &'w dyn Fn(u16) -> String,
@@ -65,7 +65,7 @@ impl Wording<'_> {
     fn items(&self, items: &[Item]) -> String {
         match items {
             [item] => self.alone(*item),
-            // A step has a clause of its own, so then all of them have.
+            // A step needs a clause of its own, and then so does every other item.
             items if items.iter().any(is_step) => {
                 let clauses: Vec<String> = items.iter().map(|item| self.alone(*item)).collect();
                 list(&clauses)
@@ -102,7 +102,7 @@ impl Wording<'_> {
             Item::NearestWeekday(day) => format!("the weekday nearest day {day}"),
             Item::LastDay => "the last day".to_owned(),
             Item::LastWeekday => "the last weekday".to_owned(),
-            // Steps and `*` are never in such a list, and numbered weekdays are said elsewhere.
+            // Such a list has no `*` and no steps, and `numbered_weekdays` writes numbered ones.
             Item::Any
             | Item::AnyStep { .. }
             | Item::RangeStep { .. }
@@ -112,7 +112,7 @@ impl Wording<'_> {
     }
 }
 
-/// By first value, with Sunday at the end of the week and what is relative to a month's end last.
+/// The items by first value, with Sunday at the end of the week, and `L` and `LW` last.
 fn in_reading_order(field: &Field) -> Vec<Item> {
     let mut items = field.items().to_vec();
     items.sort_by_key(|item| match *item {
@@ -151,7 +151,7 @@ fn clock(hour: u16, minute: u16) -> String {
 
 fn time_of_day(cron: &CronSpec) -> String {
     let [second, minute, hour] =
-        &[FieldKind::Second, FieldKind::Minute, FieldKind::Hour].map(|kind| said(cron, kind));
+        &[FieldKind::Second, FieldKind::Minute, FieldKind::Hour].map(|kind| simplified(cron, kind));
     let on_the_minute = only_value(second) == Some(0);
     match (only_value(second), only_value(minute), only_value(hour)) {
         (Some(0), Some(minute), Some(hour)) => return format!("at {}", clock(hour, minute)),
@@ -183,7 +183,7 @@ fn time_of_day(cron: &CronSpec) -> String {
     if !on_the_minute {
         clauses.push(seconds(second));
     }
-    // "Every minute" and "every hour" go without saying, except where nothing else is said.
+    // "Every minute" and "every hour" are left out, except where no other clause remains.
     if !is_every(minute) || clauses.is_empty() {
         clauses.push(minutes(minute, hour, on_the_minute));
     }
@@ -228,7 +228,7 @@ fn within(field: &Field, unit: &str, whole: &str) -> String {
 }
 
 fn hours(second: &Field, minute: &Field, hour: &Field) -> String {
-    // Minutes go on until the end of the last hour, unless there is only the full hour.
+    // The last hour ends at its 59th minute, unless only its first minute matches.
     let last_minute = if only_value(minute) == Some(0) { 0 } else { 59 };
     let between = |first: &str, last: &str| format!("between {first} and {last}");
     if let Some(hour) = only_value(hour)
@@ -254,8 +254,8 @@ fn steps(step: u16, unit: &str) -> String {
 }
 
 fn days_of_month(cron: &CronSpec) -> String {
-    let field = &said(cron, FieldKind::DayOfMonth);
-    // `*/1` is every day too, but it does not leave the choice to the day of the week: both count.
+    let field = &simplified(cron, FieldKind::DayOfMonth);
+    // `*/1` is every day as well, but unlike `*` it combines with the day of week by OR.
     if field.is_any() || (is_every(field) && cron.field(FieldKind::DayOfWeek).is_any()) {
         return String::new();
     }
@@ -276,25 +276,25 @@ fn days_of_month(cron: &CronSpec) -> String {
     wording.field(field)
 }
 
-/// How the day of the week relates to the day of the month.
+/// How the day of week combines with the day of month.
 #[derive(Clone, Copy, PartialEq)]
 enum Relation {
-    /// Only the days of the week count.
+    /// Only the day of week restricts.
     Alone,
-    /// Either will do.
+    /// One of the two must match.
     Or,
-    /// Both must hold.
+    /// Both must match.
     And,
 }
 
 fn days_of_week(cron: &CronSpec) -> String {
-    let field = &said(cron, FieldKind::DayOfWeek);
+    let field = &simplified(cron, FieldKind::DayOfWeek);
     let relation = match cron.field(FieldKind::DayOfMonth).is_any() {
         true => Relation::Alone,
         false if cron.requires_both_days() => Relation::And,
         false => Relation::Or,
     };
-    // `*/1` is every day, and with OR it makes every day match: that has to be said.
+    // `*/1` is every day, and with OR it makes every day match, so it can't be left out.
     if field.is_any() || (is_every(field) && relation != Relation::Or) {
         return String::new();
     }
@@ -332,7 +332,7 @@ fn days_of_week(cron: &CronSpec) -> String {
     }
 }
 
-/// The numbered weekdays of a field (`third Monday and last Friday`), and the items that are not.
+/// The numbered weekdays of a field (`third Monday and last Friday`), and its other items.
 fn numbered_weekdays(field: &Field) -> (String, Vec<Item>) {
     let mut names = Vec::new();
     let mut plain = Vec::new();

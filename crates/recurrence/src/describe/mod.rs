@@ -1,7 +1,8 @@
 //! Schedules in plain English.
 //!
-//! Every sentence begins in lower case and tells all that the schedule says; what comes from the
-//! start (the time of day of "every 2 days") is not in the schedule, so it is not in the sentence.
+//! Every sentence begins in lower case and has everything that the schedule has. What the start
+//! determines, such as the time of day of "every 2 days", is not in the schedule and so not in the
+//! sentence.
 
 mod cron;
 mod rrule;
@@ -16,7 +17,16 @@ use crate::schedule::{Kind, Schedule};
 use words::{count_of, date, every, list, time_of_day};
 
 impl Schedule {
-    /// The schedule in plain English: `at 09:00, Monday through Friday`.
+    /// The schedule in plain English.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::Schedule;
+    ///
+    /// let schedule = Schedule::parse("0 9 * * MON-FRI")?;
+    /// assert_eq!(schedule.describe(), "at 09:00, Monday through Friday");
+    /// # Ok::<(), recurrence::ScheduleError>(())
+    /// ```
     pub fn describe(&self) -> String {
         match self.kind() {
             Kind::Cron(cron) => cron::describe(cron),
@@ -27,8 +37,18 @@ impl Schedule {
         }
     }
 
-    /// The same with the zone at its end: `at 09:00, Monday through Friday, America/New_York`. An
-    /// instant is the same in all zones, so nothing is added to one.
+    /// The schedule in plain English, followed by the zone. An instant is the same in all zones, and
+    /// so has none.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::{Schedule, Zone};
+    ///
+    /// let tokyo = Zone::parse("Asia/Tokyo")?;
+    /// let schedule = Schedule::parse("RRULE:FREQ=MONTHLY;BYDAY=-1FR")?;
+    /// assert_eq!(schedule.describe_in(tokyo), "every month on the last Friday, Asia/Tokyo");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn describe_in(&self, zone: Zone) -> String {
         match self.kind() {
             Kind::At(at) if matches!(at.moment(), Moment::Instant(_)) => self.describe(),

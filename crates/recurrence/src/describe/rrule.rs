@@ -7,7 +7,7 @@ use super::words::{
 use crate::civil::Civil;
 use crate::rrule::{End, Freq, Rule, RuleSet, Stamp};
 
-/// More times of day than this are said as hours and minutes instead of one by one.
+/// More times of day than this are written as hours and minutes instead of one by one.
 const MOST_TIMES: usize = 8;
 /// More dates than this are counted instead of listed.
 const MOST_DATES: usize = 3;
@@ -53,8 +53,8 @@ fn unit(freq: Freq) -> &'static str {
     }
 }
 
-/// The parts that choose days. The first that names days says which, unless the period is a day or
-/// less; all that follow restrict it.
+/// The parts that choose days. The first part names the days, unless the period is a day or less; all
+/// further parts restrict them.
 fn add_days(text: &mut String, rule: &Rule) {
     if !rule.months.is_empty() {
         let only = if rule.freq == Freq::Yearly {
@@ -87,7 +87,7 @@ fn add_days(text: &mut String, rule: &Rule) {
     }
 }
 
-/// A month rule has said already whose days they are.
+/// " of the month", except in a month rule, where it is clear.
 fn of_the_month(rule: &Rule) -> &'static str {
     match rule.freq {
         Freq::Monthly => "",
@@ -132,8 +132,7 @@ fn weekdays(rule: &Rule) -> String {
     list(&items) + of
 }
 
-/// The parts that choose times of day: those below the rule's own unit add times, the others restrict
-/// them.
+/// The parts that choose times of day. Parts finer than FREQ add times, the others restrict them.
 fn add_times(text: &mut String, rule: &Rule) {
     if let Some(times) = few_times_of_day(rule) {
         *text += &format!(" at {}", list_of_times(&times));
@@ -173,7 +172,7 @@ fn add_times(text: &mut String, rule: &Rule) {
         };
         separator = ", ";
     }
-    // Between the hours and the seconds that are given, the rest comes from the start.
+    // The start determines the units that the rule leaves open.
     if rule.freq < Freq::Hourly && rule.hours.is_empty() && separator != " " {
         *text += ", in the hour of the start";
     }
@@ -182,7 +181,7 @@ fn add_times(text: &mut String, rule: &Rule) {
     }
 }
 
-/// All times of day, where the rule names hours and minutes and they are few.
+/// All times of day, where the rule names hours and minutes and has few combinations of them.
 fn few_times_of_day(rule: &Rule) -> Option<Vec<String>> {
     if rule.freq > Freq::Daily || rule.hours.is_empty() || rule.minutes.is_empty() {
         return None;
@@ -231,7 +230,7 @@ fn stamp(stamp: Stamp) -> String {
     }
 }
 
-/// The numbers that count from the start.
+/// The numbers counted from the start of the period.
 fn from_start(numbers: &[i16]) -> Vec<u16> {
     numbers
         .iter()

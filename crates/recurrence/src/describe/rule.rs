@@ -7,7 +7,7 @@ pub(super) fn describe(rule: &StructuredRule) -> String {
     let mut text = every(rule.every(), rule.unit().name());
     if let Some(day) = rule.month_day() {
         text += &match day {
-            // A shorter month has no such day; the rule runs on its last.
+            // A month without that day runs on its last.
             MonthDay::Day(day @ 29..) => {
                 format!(" on day {day} or the last day of a shorter month")
             }
@@ -21,7 +21,7 @@ pub(super) fn describe(rule: &StructuredRule) -> String {
         };
     }
     if let Some(days) = rule.days_of_week() {
-        // Weeks are made of their days; all else is restricted to them.
+        // The weekdays define a week rule, and restrict the others.
         let only = if rule.unit() == Unit::Week {
             ""
         } else {

@@ -17,7 +17,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// From Sunday, so that both 0 and 7 find it.
+/// Sunday first: both 0 and 7 are an index of it, modulo 7.
 const WEEKDAYS: [&str; 7] = [
     "Sunday",
     "Monday",
@@ -73,7 +73,7 @@ pub(super) fn count_of(count: u32, unit: &str) -> String {
     format!("{count} {unit}{plural}")
 }
 
-/// `first`, `21st`; counted from the end `last`, `second to last`.
+/// `first`, `21st`; for negative numbers `last`, `second to last`.
 pub(super) fn ordinal(number: i16) -> String {
     let count = number.unsigned_abs();
     let from_start = match (count, count % 10, count % 100) {
@@ -95,7 +95,7 @@ pub(super) fn ordinal(number: i16) -> String {
     }
 }
 
-/// Numbers with runs of three and more drawn together: `9 through 17`.
+/// A list of numbers with runs of three and more as ranges: `9 through 17`.
 pub(super) fn runs(numbers: &[u16], name: impl Fn(u16) -> String) -> Vec<String> {
     let mut items = Vec::new();
     for run in numbers.chunk_by(|a, b| a + 1 == *b) {

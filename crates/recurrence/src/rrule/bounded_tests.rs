@@ -1,4 +1,4 @@
-//! No rule makes a search long. Counted in steps, because they are the same on every machine.
+//! No rule makes a search long. The tests count steps, which are the same on every machine.
 
 use super::search::{LAST_TIME, MAX_STEPS, Pattern, Search};
 use super::{RuleError, RuleSet};
@@ -11,7 +11,7 @@ fn pattern(rule: &str) -> Pattern {
     Pattern::new(&set.rule, ANCHOR)
 }
 
-/// (what is found from the anchor, in how many steps).
+/// The first occurrence from the anchor on, and the steps of its search.
 fn first(rule: &str) -> (Option<Civil>, u32) {
     let pattern = pattern(rule);
     if pattern.is_impossible() {
@@ -22,14 +22,14 @@ fn first(rule: &str) -> (Option<Civil>, u32) {
     (found, MAX_STEPS - search.steps_left)
 }
 
-/// Every number of a list with both signs: as long as a part can be.
+/// Every number with both signs: the longest list that a part can have.
 fn both_signs(max: u32) -> String {
     let items: Vec<String> = (1..=max).map(|n| format!("{n},-{n}")).collect();
     items.join(",")
 }
 
 #[test]
-fn rules_without_an_occurrence_are_recognised() {
+fn rules_without_an_occurrence_are_found_in_few_steps() {
     let days = both_signs(366);
     let positions = (3..=366)
         .map(|n| n.to_string())
@@ -47,7 +47,7 @@ fn rules_without_an_occurrence_are_recognised() {
         ),
         ("FREQ=MONTHLY;BYDAY=6MO".into(), 4_804),
         ("FREQ=YEARLY;BYDAY=53MO;BYYEARDAY=1".into(), 4_804),
-        // The cadence never comes to what is allowed.
+        // The cadence never meets what is allowed.
         ("FREQ=YEARLY;INTERVAL=4;BYMONTH=2;BYMONTHDAY=29".into(), 600),
         ("FREQ=DAILY;INTERVAL=7;BYDAY=SU".into(), 26_000),
         ("FREQ=SECONDLY;INTERVAL=604800;BYDAY=WE".into(), 26_000),
@@ -55,7 +55,7 @@ fn rules_without_an_occurrence_are_recognised() {
         ("FREQ=MINUTELY;INTERVAL=2;BYMINUTE=2".into(), 0),
         ("FREQ=SECONDLY;INTERVAL=2;BYSECOND=2".into(), 0),
         ("FREQ=SECONDLY;INTERVAL=3600;BYMINUTE=16".into(), 0),
-        // There is nothing at these positions.
+        // No set has these positions.
         ("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=6".into(), 9_700),
         ("FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=3".into(), 32_000),
         (
@@ -73,7 +73,7 @@ fn rules_without_an_occurrence_are_recognised() {
 }
 
 #[test]
-fn a_search_takes_few_steps_from_anywhere() {
+fn a_search_takes_few_steps_from_any_time() {
     let cases = [
         ("FREQ=YEARLY", 15),
         ("FREQ=YEARLY;INTERVAL=4294967295", 4),
@@ -92,7 +92,7 @@ fn a_search_takes_few_steps_from_anywhere() {
     ];
     for (rule, most) in cases {
         let pattern = pattern(rule);
-        // Moments after the anchor, a thousand years later, and near the end of the calendar.
+        // Just after the anchor, a thousand years later, and near the end of the calendar.
         for later in [1, 1_000 * 31_556_952, 7_900 * 31_556_952] {
             let from = Civil(ANCHOR.0 + later);
             let mut search = Search::new(&pattern, MAX_STEPS);
@@ -114,8 +114,8 @@ fn a_search_takes_few_steps_from_anywhere() {
 }
 
 #[test]
-fn a_rule_that_fights_itself_ends_within_the_limit() {
-    // 86,399 is coprime to the day: the one allowed second comes round once in 236 years of Januaries.
+fn a_contradictory_rule_ends_within_the_limit() {
+    // 86,399 is coprime to the day: the one allowed second recurs once in 236 years.
     let rule = "FREQ=SECONDLY;INTERVAL=86399;BYMONTH=1;BYMONTHDAY=1;BYHOUR=1;BYMINUTE=1;BYSECOND=1";
     assert_eq!(first(rule).0, None);
     let set = RuleSet::parse(
@@ -131,7 +131,7 @@ fn a_rule_that_fights_itself_ends_within_the_limit() {
 }
 
 #[test]
-fn count_is_counted_out_once() {
+fn the_largest_count_is_within_the_limit() {
     for rule in [
         "FREQ=SECONDLY",
         "FREQ=DAILY",

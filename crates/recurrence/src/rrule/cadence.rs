@@ -1,5 +1,5 @@
 //! The periods that a rule visits: every INTERVAL-th year, month, week, day, hour, minute or second,
-//! counted from the one that holds the anchor. All by arithmetic: nothing is walked.
+//! counted from the anchor's. Every answer is arithmetic, without a walk through the periods.
 
 use super::rule::{Freq, Rule};
 use super::times::Times;
@@ -12,7 +12,7 @@ const CYCLE_DAYS: i64 = 146_097;
 pub(super) struct Cadence {
     freq: Freq,
     interval: i64,
-    /// Day number on which some week begins.
+    /// The day number of the start of some week.
     week_origin: i64,
     /// The index of the anchor's period.
     origin: i64,
@@ -39,7 +39,7 @@ impl Cadence {
         self.interval
     }
 
-    /// The index of the period that holds a time.
+    /// The index of a time's period.
     pub fn period_of(self, at: Civil) -> i64 {
         match self.freq {
             Freq::Yearly => at.date().year.into(),
@@ -52,7 +52,7 @@ impl Cadence {
         }
     }
 
-    /// The first second of a period; the end of time for those beyond any calendar.
+    /// The first second of a period; the largest value for periods beyond the calendar.
     pub fn start_of(self, period: i64) -> Civil {
         let unit = match self.freq {
             Freq::Yearly | Freq::Monthly => {
@@ -77,7 +77,7 @@ impl Cadence {
         Civil(period.saturating_mul(unit).saturating_add(origin))
     }
 
-    /// `at` itself when a visited period holds it, else the start of the next visited period.
+    /// `at` itself when its period is visited, else the start of the next visited period.
     pub fn at_or_after(self, at: Civil) -> Civil {
         let period = self.period_of(at);
         match (period - self.origin).rem_euclid(self.interval) {
@@ -86,7 +86,7 @@ impl Cadence {
         }
     }
 
-    /// `at` itself when a visited period holds it, else the last second of the visited period before.
+    /// `at` itself when its period is visited, else the last second of the visited period before.
     pub fn at_or_before(self, at: Civil) -> Civil {
         let period = self.period_of(at);
         match (period - self.origin).rem_euclid(self.interval) {
@@ -95,7 +95,7 @@ impl Cadence {
         }
     }
 
-    /// The number of periods that are visited until the calendar and the cadence repeat together.
+    /// The number of visited periods until the calendar and the cadence repeat together.
     pub fn periods_in_cycle(self) -> u32 {
         let periods: i64 = match self.freq {
             Freq::Yearly => 400,
@@ -109,9 +109,9 @@ impl Cadence {
         u32::try_from(periods / gcd(periods, self.interval)).unwrap_or(u32::MAX)
     }
 
-    /// Does the cadence ever meet one of these times of day? Every second hour from 09:00 never meets
-    /// BYHOUR=10: day after day the cadence comes to those times of day that leave the same remainder
-    /// when divided by what its step and the day have in common, and to no other.
+    /// Whether the cadence ever meets one of these times of day. Every second hour from 09:00 never
+    /// meets BYHOUR=10: modulo the greatest common divisor of its step and the day, all times of a
+    /// cadence are equal.
     pub fn meets(self, times: Times) -> bool {
         let (unit, mut times) = match self.freq {
             Freq::Hourly => (
@@ -143,7 +143,7 @@ impl Cadence {
         })
     }
 
-    /// The times of day that lie in the period of `at`: all of them, unless it is shorter than a day.
+    /// The times of day within the period of `at`: all of them, unless it is shorter than a day.
     pub fn times_in_period(self, times: Times, at: Civil) -> Times {
         let time = at.second_of_day();
         let mut within = times;
@@ -160,7 +160,7 @@ impl Cadence {
     }
 }
 
-/// What each number below 60 of the set leaves when divided.
+/// The remainders of the set's numbers, which are below 60.
 fn remainders(set: u64, modulus: i64) -> u64 {
     (0..60)
         .filter(|number| set >> number & 1 == 1)
@@ -180,7 +180,7 @@ pub(super) fn month_index(days: i64) -> i64 {
     i64::from(date.year) * 12 + i64::from(date.month) - 1
 }
 
-/// (year, month) of a month index, unless the year is out of any calendar.
+/// (year, month) of a month index; `None` where the year is beyond the calendar.
 pub(super) fn year_and_month(index: i64) -> Option<(i32, u8)> {
     let year = i32::try_from(index.div_euclid(12)).ok()?;
     Some((year, index.rem_euclid(12) as u8 + 1))

@@ -1,4 +1,4 @@
-//! A rule set tied to its anchor: what the evaluation asks.
+//! A rule set compiled for its anchor.
 
 use super::RuleSet;
 use super::error::RuleError;
@@ -7,14 +7,14 @@ use super::search::{LAST_TIME, MAX_STEPS, Pattern, Search};
 use super::stamp::Stamp;
 use crate::civil::Civil;
 
-/// Steps for counting a COUNT out from the anchor, all occurrences together: a few milliseconds.
+/// Steps for finding the last occurrence of a COUNT, all occurrences together: a few milliseconds.
 const MAX_COUNT_STEPS: u32 = 100_000;
 
-/// A [`RuleSet`] with its anchor, ready to be searched in either direction.
+/// A [`RuleSet`] with its anchor, for searches in both directions. See [`RuleSet`] for an example.
 #[derive(Clone, Debug)]
 pub struct CompiledRuleSet {
     pub(super) pattern: Pattern,
-    /// The rule's own first occurrence and the bound of its last; `None` when it has none at all.
+    /// The rule's first occurrence and a bound of its last; `None` when it has no occurrence.
     pub(super) span: Option<(Civil, Civil)>,
     /// The local times of EXDATE and RDATE, sorted, each once.
     pub(super) excluded: Vec<Civil>,
@@ -42,8 +42,7 @@ impl CompiledRuleSet {
             (Some(first), End::Count(count)) => Some((first, last_of(&pattern, first, count)?)),
             (first, _) => first.map(|first| (first, end)),
         };
-        // Sorted and each once, as the set has them. Whoever turns wall-clock times into instants
-        // sees to those in UTC.
+        // `NamedInstants` applies the times in UTC.
         let civil = |stamps: &[Stamp]| {
             let local = stamps.iter().filter_map(|stamp| match *stamp {
                 Stamp::Local(civil) => Some(civil),
@@ -55,7 +54,7 @@ impl CompiledRuleSet {
             pattern,
             span,
             excluded: civil(&set.excluded),
-            // RDATE can't reach back before the anchor: nothing does.
+            // Nothing occurs before the anchor, RDATE included.
             added: civil(&set.added)
                 .into_iter()
                 .filter(|time| *time >= anchor)
@@ -64,7 +63,7 @@ impl CompiledRuleSet {
         })
     }
 
-    /// Does it step through the day (FREQ of HOURLY, MINUTELY or SECONDLY)?
+    /// Whether the rule steps through the day, with a FREQ of HOURLY, MINUTELY or SECONDLY.
     pub fn is_stepping(&self) -> bool {
         self.stepping
     }
@@ -123,7 +122,7 @@ fn earliest(a: Option<Civil>, b: Option<Civil>) -> Option<Civil> {
     }
 }
 
-/// The last of `count` occurrences, or the end of the calendar when there are fewer.
+/// The last of `count` occurrences, or of all where there are fewer.
 fn last_of(pattern: &Pattern, first: Civil, count: u32) -> Result<Civil, RuleError> {
     let mut search = Search::new(pattern, MAX_COUNT_STEPS);
     let mut last = first;

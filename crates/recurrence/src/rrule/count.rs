@@ -1,4 +1,4 @@
-//! How many occurrences lie in a range, without visiting each of them.
+//! How many occurrences are in a range, without visiting each of them.
 
 use super::CompiledRuleSet;
 use super::rule::Freq;
@@ -9,8 +9,8 @@ use crate::civil::{Civil, DAY};
 impl CompiledRuleSet {
     /// The number of occurrences from `first` to `last`, both included, counting no further than `cap`.
     ///
-    /// Rules that visit every period are counted by the month, rules that step evenly through the day
-    /// by division; what is left (BYSETPOS, an INTERVAL among chosen times) is visited one by one.
+    /// Rules that visit every period are counted by the month, and rules that step evenly through the day
+    /// by division. All others (BYSETPOS, an INTERVAL among chosen times) are visited one by one.
     pub fn count_between(&self, first: Civil, last: Civil, cap: u64) -> u64 {
         let mut search = Search::new(&self.pattern, MAX_STEPS);
         let in_range = |times: &[Civil]| {
@@ -37,7 +37,7 @@ impl CompiledRuleSet {
         (ruled - removed.min(ruled) + joined).min(cap)
     }
 
-    /// Does the rule itself yield this time?
+    /// Whether the rule itself yields this time.
     fn is_ruled(&self, at: Civil) -> bool {
         self.span.is_some_and(|(first, end)| {
             first <= at
@@ -58,16 +58,16 @@ impl Search<'_> {
             let Some(found) = self.at_or_after(at, to) else {
                 break;
             };
-            let (in_stretch, end) = self.stretch(found, to);
-            count += in_stretch;
+            let (in_span, end) = self.count_span(found, to);
+            count += in_span;
             at = Civil(end.0 + 1);
         }
         count.min(cap)
     }
 
-    /// How many occurrences there are from `found`, which is one, to some later time that is easy to
-    /// count to; and that time.
-    fn stretch(&mut self, found: Civil, to: Civil) -> (u64, Civil) {
+    /// A count of occurrences from `found`, which is one, to the end of a span that needs no visits; and
+    /// that end.
+    fn count_span(&mut self, found: Civil, to: Civil) -> (u64, Civil) {
         let pattern = self.pattern;
         if !pattern.set_positions.is_empty() {
             return (1, found);
@@ -87,7 +87,7 @@ impl Search<'_> {
             return ((before(Civil(end.0 + 1)) - before(found)) as u64, end);
         }
         if pattern.cadence.freq() > Freq::Daily {
-            return match even_stretch(pattern, found) {
+            return match even_steps(pattern, found) {
                 Some((step, end)) => {
                     let end = end.min(to);
                     (((end.0 - found.0) / step + 1) as u64, end)
@@ -104,9 +104,9 @@ impl Search<'_> {
     }
 }
 
-/// The step of a cadence of hours, minutes or seconds from an occurrence on, and the end of the time
-/// for which nothing interrupts it. None when a period holds several times.
-fn even_stretch(pattern: &Pattern, found: Civil) -> Option<(i64, Civil)> {
+/// The step of a cadence of hours, minutes or seconds, and the end of the span from an occurrence on in
+/// which every step is an occurrence. `None` when a period has several times.
+fn even_steps(pattern: &Pattern, found: Civil) -> Option<(i64, Civil)> {
     let times = pattern.times;
     let in_period = pattern.cadence.times_in_period(times, found);
     if in_period.count() != 1 {
@@ -127,7 +127,7 @@ fn even_stretch(pattern: &Pattern, found: Civil) -> Option<(i64, Civil)> {
     Some((pattern.cadence.interval() * unit, end))
 }
 
-/// The last second of the day, hour or minute that holds a time.
+/// The last second of a time's day, hour or minute.
 fn end_of(at: Civil, unit: i64) -> Civil {
     Civil(at.0 - at.0.rem_euclid(unit) + unit - 1)
 }

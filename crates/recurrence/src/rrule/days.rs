@@ -1,12 +1,12 @@
-//! Which days of a month a rule allows: its day parts, all holding together, as one bit per day.
+//! The days of a month that a rule allows: all of its day parts together, as one bit per day.
 //!
-//! A rule's day parts look only at the date, so a month's mask is all that a search needs; and the
+//! A rule's day parts depend only on the date, so a search needs no more than a month's mask. The
 //! calendar repeats after 4,800 months, so a rule without a day in that many months has none.
 
 use super::rule::{Freq, NthWeekday, Rule};
 use crate::civil::{Date, days_in_month, is_leap, iso_weekday};
 
-/// Numbers counted from the start or from the end of something with at most 63 of them.
+/// Numbers of at most 63, counted from the start or from the end.
 #[derive(Clone, Copy, Debug, Default)]
 struct FromEitherEnd {
     from_start: u64,
@@ -31,7 +31,7 @@ impl FromEitherEnd {
         self.from_start | self.from_end == 0
     }
 
-    /// The numbers as places, from 0, in something of `length` up to 31.
+    /// The numbers as indexes, from 0, in a range of `length` up to 31.
     fn places(self, length: i64) -> u32 {
         let from_end = (self.from_end as u32).reverse_bits() >> (31 - length);
         (self.from_start >> 1) as u32 | from_end
@@ -84,11 +84,11 @@ pub(super) struct Days {
     month_days: FromEitherEnd,
     /// Bit 0 is Monday: every such day of the period.
     weekdays: u8,
-    /// By ISO weekday: the numbered ones.
+    /// The numbered weekdays, by ISO weekday.
     nth_weekdays: [FromEitherEnd; 8],
     has_nth: bool,
     has_weekdays: bool,
-    /// Numbered weekdays are counted in the year rather than in the month.
+    /// Whether numbered weekdays are counted in the year rather than in the month.
     nth_of_year: bool,
     year_days: Option<Box<YearDays>>,
     weeks: FromEitherEnd,
@@ -101,8 +101,8 @@ impl Days {
         let mut months = rule.months.clone();
         let mut month_days = rule.month_days.clone();
         let mut weekdays = rule.weekdays.clone();
-        // What the rule leaves open comes from the anchor. BYWEEKNO alone is every day of the
-        // week: readers of RFC 5545 agree on that, though its text could mean the anchor's weekday.
+        // The anchor determines what the rule leaves open. BYWEEKNO alone is every day of the week:
+        // implementations agree on that, though RFC 5545 could mean the anchor's weekday.
         let names_a_day = !rule.week_numbers.is_empty()
             || !rule.year_days.is_empty()
             || !month_days.is_empty()
@@ -196,7 +196,7 @@ impl Days {
         })
     }
 
-    /// Is every day allowed?
+    /// Whether every day is allowed.
     pub fn are_all(&self) -> bool {
         self.months == EVERY_MONTH
             && self.month_days.is_empty()
@@ -225,8 +225,8 @@ impl Days {
     }
 }
 
-/// Every such weekday (bit 0 is Monday) of a month that begins on day `first`; the bits beyond the
-/// month's length mean nothing.
+/// Every such weekday (bit 0 is Monday) of a month that begins on day `first`. The bits beyond the
+/// month's length have no meaning.
 fn every_weekday(weekdays: u8, first: i64) -> u32 {
     let begins_on = iso_weekday(first) - 1;
     let two_weeks = u32::from(weekdays) << 7 | u32::from(weekdays);
@@ -234,7 +234,7 @@ fn every_weekday(weekdays: u8, first: i64) -> u32 {
     week | week << 7 | week << 14 | week << 21 | week << 28
 }
 
-/// The days of `mask` that pass, each given as its place in the month, from 0.
+/// The days of `mask` that pass, each given as its index in the month, from 0.
 fn keep(mask: u32, passes: impl Fn(i64) -> bool) -> u32 {
     let mut rest = mask;
     let mut kept = 0;
@@ -251,7 +251,7 @@ fn year_length(year: i32) -> i64 {
 }
 
 /// (week number, number of weeks) of a day in calendar year `year`. A week begins on `week_start` and
-/// belongs to the year that holds at least four of its days, which may be the year before or after.
+/// belongs to the year with at least four of its days, which may be the year before or after.
 fn week_number(days: i64, year: i32, week_start: u8) -> (i64, i64) {
     let this = first_week(year, week_start);
     let next = first_week(year + 1, week_start);
@@ -267,7 +267,7 @@ fn week_number(days: i64, year: i32, week_start: u8) -> (i64, i64) {
 
 /// The first day of week 1.
 fn first_week(year: i32, week_start: u8) -> i64 {
-    // Week 1 is the one that holds 4 January.
+    // Week 1 has 4 January in it.
     let fourth = Date::new(year, 1, 4).days();
     let into_week = (i64::from(iso_weekday(fourth)) - i64::from(week_start)).rem_euclid(7);
     fourth - into_week

@@ -1,4 +1,4 @@
-//! Why a recurrence rule was refused.
+//! Why a recurrence rule is refused.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -6,62 +6,102 @@ use std::fmt::{self, Display, Formatter};
 use super::{MAX_COUNT, MAX_DATES, MAX_TEXT};
 
 /// Why a text is not a recurrence rule, or why a rule can't be evaluated.
+///
+/// # Examples
+/// ```
+/// use recurrence::rrule::RuleSet;
+///
+/// let error = RuleSet::parse("RRULE:FREQ=DAILY;BYHOUR=24").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     r#"RRULE part BYHOUR has "24", expected hours from 0 to 23"#
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleError {
+    /// The text is longer than [`MAX_TEXT`].
     TooLong {
+        /// The length of the text, in bytes.
         length: usize,
     },
     /// The first line does not begin with `RRULE:`.
     NoRule {
+        /// The start of that line.
         line: String,
     },
+    /// There is a second RRULE line.
     SecondRule,
+    /// There is a DTSTART line.
     StartInText,
-    /// A line that is neither RRULE, EXDATE nor RDATE.
+    /// A line is neither RRULE, EXDATE nor RDATE.
     UnknownLine {
+        /// The start of that line.
         line: String,
     },
-    /// `EXDATE;TZID=…`, `RDATE;VALUE=…`.
+    /// A line has a parameter, such as `EXDATE;TZID=…` or `RDATE;VALUE=…`.
     Parameter {
+        /// EXDATE or RDATE.
         name: &'static str,
+        /// The parameter.
         parameter: String,
     },
+    /// EXDATE or RDATE has more than [`MAX_DATES`] times.
     TooManyDates {
+        /// EXDATE or RDATE.
         name: &'static str,
+        /// How many times it has.
         count: usize,
     },
+    /// Nothing stands between two semicolons.
     EmptyPart {
+        /// The part before the empty one.
         after: String,
     },
+    /// A part has no `=`, or nothing behind it.
     NoValue {
+        /// The part.
         part: String,
     },
+    /// A part has a name that RFC 5545 does not define.
     UnknownPart {
+        /// The part's name.
         part: String,
     },
+    /// A part is given twice.
     RepeatedPart {
+        /// The part's name.
         part: &'static str,
     },
+    /// There is no FREQ.
     MissingFreq,
+    /// A value is malformed or out of range.
     Value {
+        /// The part's name.
         part: &'static str,
+        /// The value.
         value: String,
+        /// What the part may have.
         expected: &'static str,
     },
+    /// Two parts that RFC 5545 does not allow together.
     Conflict {
+        /// The part that can't be used.
         part: &'static str,
+        /// The part that excludes it.
         with: &'static str,
+        /// What is allowed instead.
         allowed: &'static str,
     },
-    /// The last occurrence that COUNT allows lies too far away to be found.
+    /// The last occurrence of a COUNT is too far away to be found within the step limit.
     CountOutOfReach {
+        /// The COUNT.
         count: u32,
     },
 }
 
 impl RuleError {
-    /// What to do about it, where that is not plain from the message.
+    /// How to write the rule instead, where the message does not already say it.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             RuleError::NoRule { .. } => "Write the rule as RRULE:FREQ=WEEKLY;BYDAY=TU,TH.",

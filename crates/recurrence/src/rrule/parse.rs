@@ -1,9 +1,8 @@
 //! From text to [`RuleSet`]: strict, and precise about what is wrong.
 //!
-//! The `rrule` crate is not the parser here. It takes INTERVAL as a `u16` (RFC 5545 has no such limit,
-//! and a day has 86,400 seconds), and accepts INTERVAL=0, COUNT with UNTIL, empty and repeated parts,
-//! BYDAY=0MO, BYMONTHDAY=0 and BYSETPOS alone. Checking each value beforehand is parsing it; so this
-//! parser is all there is, and the tests hold it against that crate.
+//! The `rrule` crate is only used to test this parser. It limits INTERVAL to a `u16`, less than the
+//! seconds of a day, and accepts INTERVAL=0, COUNT with UNTIL, empty and repeated parts, BYDAY=0MO,
+//! BYMONTHDAY=0 and BYSETPOS alone. Refusing those beforehand takes a parser of its own.
 
 use super::error::RuleError;
 use super::rule::{End, Freq, Rule};
@@ -55,7 +54,7 @@ pub(super) fn rule_set(text: &str) -> Result<RuleSet, RuleError> {
     })
 }
 
-/// Does the line hold this property, with or without parameters?
+/// Whether the line has this property, with or without parameters.
 fn names(line: &str, property: &str) -> bool {
     strip_prefix_ignoring_case(line, property).is_some_and(|rest| rest.starts_with([':', ';']))
 }
@@ -107,7 +106,7 @@ const PARTS: [&str; 14] = [
     "BYSETPOS",
 ];
 
-/// What the parts of a rule say, by their place in [`PARTS`].
+/// The values of a rule's parts, by their index in [`PARTS`].
 type Values<'t> = [Option<&'t str>; PARTS.len()];
 
 fn rule(text: &str) -> Result<Rule, RuleError> {
@@ -189,7 +188,7 @@ fn split(text: &str) -> Result<Values<'_>, RuleError> {
     Ok(values)
 }
 
-/// What RFC 5545 3.3.10 says MUST NOT be combined.
+/// Refuses what RFC 5545 3.3.10 says MUST NOT be combined.
 fn check_combinations(rule: &Rule) -> Result<(), RuleError> {
     let with_freq = match rule.freq {
         Freq::Yearly => "FREQ=YEARLY",

@@ -7,12 +7,19 @@ use super::stamp::Stamp;
 /// `FREQ`: the period that the rule counts in, longest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Freq {
+    /// Calendar years.
     Yearly,
+    /// Calendar months.
     Monthly,
+    /// Weeks that begin on `WKST`.
     Weekly,
+    /// Calendar days.
     Daily,
+    /// Hours of the wall clock.
     Hourly,
+    /// Minutes of the wall clock.
     Minutely,
+    /// Seconds of the wall clock.
     Secondly,
 }
 
@@ -44,9 +51,10 @@ pub struct NthWeekday {
 /// Two-letter weekday names, Monday first.
 pub(crate) const WEEKDAYS: [&str; 7] = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
 
-/// Where the rule stops by itself.
+/// The rule's own end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
+    /// Neither COUNT nor UNTIL is given.
     Never,
     /// After this many occurrences, counted from the anchor.
     Count(u32),
@@ -54,27 +62,39 @@ pub enum End {
     Until(Stamp),
 }
 
-/// An RFC 5545 `RECUR` value. Every list is sorted and free of duplicates, and holds values of its
-/// range only; an empty list means that the part was not given. So equal rules are equal values.
+/// An RFC 5545 `RECUR` value. Every list is sorted and without duplicates, and has values of its range
+/// only; an empty list means that the part is not given. So equal rules are equal values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
+    /// `FREQ`: the period.
     pub freq: Freq,
+    /// `INTERVAL`: every n-th period, from 1.
     pub interval: u32,
+    /// `COUNT` or `UNTIL`.
     pub end: End,
-    /// `WKST`: ISO weekday on which weeks begin.
+    /// `WKST`: the ISO weekday on which weeks begin.
     pub week_start: u8,
+    /// `BYMONTH`: 1 to 12.
     pub months: Vec<i16>,
+    /// `BYWEEKNO`: 1 to 53, or -1 to -53 from the year's end.
     pub week_numbers: Vec<i16>,
+    /// `BYYEARDAY`: 1 to 366, or -1 to -366 from the year's end.
     pub year_days: Vec<i16>,
+    /// `BYMONTHDAY`: 1 to 31, or -1 to -31 from the month's end.
     pub month_days: Vec<i16>,
+    /// `BYDAY`: weekdays, with or without a number.
     pub weekdays: Vec<NthWeekday>,
+    /// `BYHOUR`: 0 to 23.
     pub hours: Vec<i16>,
+    /// `BYMINUTE`: 0 to 59.
     pub minutes: Vec<i16>,
+    /// `BYSECOND`: 0 to 59; 60 is read as 59.
     pub seconds: Vec<i16>,
+    /// `BYSETPOS`: positions in the set of one period, from its start or (negative) from its end.
     pub set_positions: Vec<i16>,
 }
 
-/// Counted from the start first, then counted from the end: the order in which people read them.
+/// A sort key: numbers counted from the start come before those counted from the end.
 pub(crate) fn reading_order(value: i16) -> (bool, i16) {
     (value < 0, value)
 }

@@ -1,10 +1,9 @@
 //! The next and the last occurrence of a rule, on civil values, in a bounded number of steps.
 //!
-//! Two conditions hold for every occurrence: its period is one that the rule visits ([`Cadence`]), and
-//! its date and time of day are allowed ([`Days`], [`Times`]). Either can say where it holds next, by
-//! arithmetic. A search leaps from one to the other until both hold, so it never walks through the
-//! seconds of a day or the days of a month that the rule leaves out. BYSETPOS then chooses within the
-//! period found.
+//! Two conditions hold for every occurrence: the rule visits its period ([`Cadence`]), and its date and
+//! time of day are allowed ([`Days`], [`Times`]). Arithmetic gives the next time at which either holds. A
+//! search alternates between the two until both hold, so it skips the seconds of a day and the days of a
+//! month that the rule leaves out. BYSETPOS then chooses within the period found.
 
 use super::cadence::{Cadence, month_index, year_and_month};
 use super::days::Days;
@@ -15,24 +14,24 @@ use crate::civil::{Civil, Date, days_in_month};
 /// 9999-12-31T23:59:59, the last time that RFC 5545 can write.
 pub(super) const LAST_TIME: Civil = Civil::new(Date::new(9999, 12, 31).days(), 86_399);
 
-/// How many steps one search may take, months and periods looked at: about 3 ms. Only rules that fight
-/// themselves come near it (an INTERVAL of seconds that meets the one allowed second of a day once in
-/// centuries); they count as ended.
+/// How many months and periods one search may visit: about 3 ms. Only contradictory rules reach the
+/// limit, such as an INTERVAL of seconds that meets the one allowed second of a day once in centuries.
+/// Such a rule counts as ended.
 pub(super) const MAX_STEPS: u32 = 100_000;
 
 /// Months after which the calendar repeats, weekdays included.
 const CYCLE_MONTHS: i64 = 4_800;
 
-/// A rule tied to its anchor, without its end.
+/// A rule compiled for its anchor, without its end.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     pub cadence: Cadence,
     pub days: Days,
     pub times: Times,
     pub set_positions: Vec<i16>,
-    /// Positions nearest to either end decide whether a set is large enough.
+    /// The position nearest to either end: a set with fewer times has none of the positions.
     nearest_position: i64,
-    /// After this many visited periods the calendar has repeated, and so would the answers.
+    /// After this many visited periods the calendar has repeated.
     periods_in_cycle: u32,
 }
 
@@ -40,7 +39,8 @@ impl Pattern {
     pub fn new(rule: &Rule, anchor: Civil) -> Self {
         let time = anchor.second_of_day();
         let set = |numbers: &[i16]| numbers.iter().fold(0u64, |set, number| set | 1 << number);
-        // A part that is not given comes from the anchor above the rule's own unit, and is free below.
+        // For a unit finer than FREQ, the anchor determines a part that is not given. For the others
+        // all values are allowed.
         let part = |numbers: &[i16], unit: Freq, all: u64, of_anchor: i64| match set(numbers) {
             0 if rule.freq < unit => 1 << of_anchor,
             0 => all,
@@ -66,13 +66,13 @@ impl Pattern {
         }
     }
 
-    /// Can it be seen without a search that the rule has no occurrence?
+    /// Whether the rule has no occurrence, where that needs no search.
     pub fn is_impossible(&self) -> bool {
         self.sets_are_too_small() || !self.cadence.meets(self.times)
     }
 
-    /// Is BYSETPOS out of reach in every period? Periods of a day and less all hold the same number of
-    /// times, so that need not be searched for.
+    /// Whether every period has fewer times than BYSETPOS needs. Periods of a day and less all have the
+    /// same number of times.
     fn sets_are_too_small(&self) -> bool {
         let sample = self
             .cadence
@@ -81,7 +81,7 @@ impl Pattern {
     }
 }
 
-/// One search: the steps it may still take, and the month it looked at last.
+/// One search, with the steps that remain and the last month visited.
 pub(super) struct Search<'p> {
     pub pattern: &'p Pattern,
     pub steps_left: u32,
@@ -93,10 +93,11 @@ pub(super) struct Search<'p> {
 pub(super) struct Month {
     /// Months since January of the year 0.
     index: i64,
-    /// Day number of its first day, and of the next month's.
+    /// The day number of its first day.
     pub first: i64,
+    /// The day number of the next month's first day.
     pub end: i64,
-    /// Bit 0 is its first day.
+    /// The allowed days; bit 0 is the first.
     pub mask: u32,
 }
 
@@ -178,7 +179,7 @@ impl<'p> Search<'p> {
         Some(())
     }
 
-    /// The first allowed date and time of day at or after `at`, whatever its period.
+    /// The first allowed date and time of day at or after `at`, in any period.
     fn allowed_at_or_after(&mut self, at: Civil) -> Option<Civil> {
         let times = self.pattern.times;
         let (today, time) = match times.at_or_after(at.second_of_day()) {
@@ -200,7 +201,7 @@ impl<'p> Search<'p> {
         None
     }
 
-    /// The last allowed date and time of day at or before `at`, whatever its period.
+    /// The last allowed date and time of day at or before `at`, in any period.
     fn allowed_at_or_before(&mut self, at: Civil) -> Option<Civil> {
         let times = self.pattern.times;
         let (today, time) = match times.at_or_before(at.second_of_day()) {
@@ -287,7 +288,7 @@ impl<'p> Search<'p> {
 
 /// Every allowed date and time of one period, from which BYSETPOS chooses.
 struct PeriodSet {
-    /// (day number of the first, mask of the allowed ones) of the months that the period touches.
+    /// (day number of the first day, mask of the allowed days) of the period's months.
     months: [(i64, u64); 12],
     times: Times,
 }
@@ -298,7 +299,7 @@ impl PeriodSet {
         i64::from(days) * self.times.count()
     }
 
-    /// The time at a place of the sorted set; `index` is less than [`PeriodSet::count`].
+    /// The time at an index of the sorted set, which is less than [`PeriodSet::count`].
     fn nth(&self, index: i64) -> Civil {
         let mut day = index / self.times.count();
         let mut start_and_mask = self.months[0];

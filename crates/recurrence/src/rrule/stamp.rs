@@ -7,9 +7,9 @@ use crate::civil::{Civil, Date, days_in_month};
 /// A time in the text of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stamp {
-    /// Wall-clock time in the zone of the action.
+    /// A wall-clock reading in the zone of the action.
     Local(Civil),
-    /// An instant: seconds since 1970-01-01T00:00:00Z.
+    /// An instant, in Unix seconds.
     Utc(i64),
 }
 
@@ -29,7 +29,7 @@ impl Stamp {
         })
     }
 
-    /// Reads a bare date as its last second: `UNTIL=20270131` takes in the whole of that day.
+    /// Reads a bare date as its last second: `UNTIL=20270131` includes the whole of that day.
     pub(super) fn parse_last_of_day(text: &str) -> Option<Stamp> {
         parse_date(text).map(|days| Stamp::Local(Civil::new(days, 86_399)))
     }
@@ -48,7 +48,7 @@ fn parse_date(text: &str) -> Option<i64> {
     let year = (digits / 10_000) as i32;
     let month = (digits / 100 % 100) as u8;
     let day = (digits % 100) as u8;
-    // The year 0 is not on a calendar, and `0000` is a slip.
+    // The calendar has no year 0, and `0000` is a typing error.
     let valid =
         year >= 1 && (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
     valid.then(|| Date::new(year, month, day).days())
@@ -57,7 +57,7 @@ fn parse_date(text: &str) -> Option<i64> {
 fn parse_time(text: &str) -> Option<i64> {
     let digits = i64::from(exactly(text, 6)?);
     let (hour, minute, second) = (digits / 10_000, digits / 100 % 100, digits % 100);
-    // 60 is a leap second; RFC 5545 3.3.12 reads it as 59 where there are none.
+    // 60 is a leap second; RFC 5545 3.3.12 reads it as 59 on clocks without leap seconds.
     (hour < 24 && minute < 60 && second <= 60).then(|| hour * 3_600 + minute * 60 + second.min(59))
 }
 

@@ -16,7 +16,7 @@ impl Times {
         i64::from(self.hours.count_ones() * self.minutes.count_ones() * self.seconds.count_ones())
     }
 
-    /// How many there are before this second of the day, or in all of it when that is its end.
+    /// How many times there are before this second of the day, up to 86,400 for all of them.
     pub fn count_before(self, time: i64) -> i64 {
         let (hour, minute, second) = split(time);
         let below = |set: u64, place: u32| i64::from((set & ((1 << place) - 1)).count_ones());
@@ -94,7 +94,7 @@ impl Times {
         ))
     }
 
-    /// The time at a place of the sorted set; `index` is less than [`Times::count`].
+    /// The time at an index of the sorted set, which is less than [`Times::count`].
     pub fn nth(self, index: i64) -> i64 {
         let seconds = i64::from(self.seconds.count_ones());
         let minutes = i64::from(self.minutes.count_ones());
@@ -106,7 +106,7 @@ impl Times {
     }
 }
 
-/// The place of the n-th set bit, counted from 0 at the lowest.
+/// The index of the n-th set bit, counted from 0 at the lowest.
 pub(super) fn nth_bit(mut set: u64, n: i64) -> u32 {
     for _ in 0..n {
         set &= set - 1;

@@ -93,7 +93,7 @@ pub(super) struct Numbers {
     part: &'static str,
     min: i16,
     max: i16,
-    /// Also counted from the end, as -1 to -max.
+    /// Whether -1 to -max, counted from the end, are allowed too.
     from_end: bool,
     expected: &'static str,
 }
@@ -158,7 +158,7 @@ fn signed(text: &str, max: i16) -> Option<i16> {
     (1..=max).contains(&number).then_some(sign * number)
 }
 
-/// Digits and nothing else: `str::parse` alone would take a `+`.
+/// A number of digits only: `str::parse` alone would accept a `+`.
 fn digits(text: &str) -> Option<u32> {
     text.bytes()
         .all(|b| b.is_ascii_digit())
@@ -166,7 +166,7 @@ fn digits(text: &str) -> Option<u32> {
         .flatten()
 }
 
-/// RFC 5545 allows BYSECOND=60 and, where clocks have no leap seconds, reads it as 59.
+/// Replaces 60 by 59, as RFC 5545 reads a leap second on clocks without them.
 pub(super) fn leap_second_as_59(mut seconds: Vec<i16>) -> Vec<i16> {
     for second in &mut seconds {
         *second = (*second).min(59);

@@ -1,9 +1,9 @@
-//! What a structured rule lets through.
+//! The filters of a structured rule.
 
 use super::{Hours, Parity, Weekdays};
 use crate::civil::{Civil, DAY, iso_week, iso_weekday};
 
-/// All of it must hold.
+/// The restrictions of a rule, which must all hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub days_of_week: Option<Weekdays>,
@@ -38,12 +38,12 @@ impl Filter {
             .is_none_or(|set| set.contains(iso_weekday(days)))
             && self
                 .week_parity
-                .is_none_or(|parity| parity.is_of(iso_week(days).1))
+                .is_none_or(|parity| parity.matches(iso_week(days).1))
     }
 
-    /// The readings around `civil` for which the answer is the same: from the first up to, not
+    /// The range of readings around `civil` of which all pass or none does: from the first up to, not
     /// including, the second.
-    pub fn stretch(&self, civil: Civil) -> (Civil, Civil) {
+    pub fn span(&self, civil: Civil) -> (Civil, Civil) {
         let midnight = Civil::new(civil.days(), 0);
         let (mut first, mut end) = (midnight.0, midnight.0 + DAY);
         if let Some(hours) = self.between_hours {
@@ -61,7 +61,7 @@ impl Filter {
 }
 
 impl Parity {
-    const fn is_of(self, week: u8) -> bool {
+    const fn matches(self, week: u8) -> bool {
         match self {
             Parity::Odd => week % 2 == 1,
             Parity::Even => week.is_multiple_of(2),

@@ -1,4 +1,4 @@
-//! Structured rules: a JSON object that says how often, and when not.
+//! Structured rules: JSON objects with a step and filters.
 
 mod filter;
 mod parse;
@@ -8,10 +8,24 @@ use std::fmt;
 use crate::error::ScheduleError;
 pub(crate) use filter::Filter;
 
-/// `{"every":2,"unit":"week","days_of_week":["tue","thu"]}`
+/// A step from the start, with filters: `{"every":2,"unit":"week","days_of_week":["tue","thu"]}`.
 ///
-/// Minutes and hours elapse; days, weeks and months keep the start's time of day. All filters hold
-/// together, and they look at the date and time that the clock shows when it runs.
+/// Minutes and hours elapse; days, weeks and months keep the start's time of day. All filters must
+/// hold, and they apply to the local date and time of the occurrence itself.
+///
+/// # Examples
+/// ```
+/// use recurrence::rule::{Parity, Unit};
+/// use recurrence::{Kind, Schedule};
+///
+/// let text = r#"{"every":2,"unit":"day","week_parity":"odd","between_hours":[22,6]}"#;
+/// let schedule = Schedule::parse(text)?;
+/// let Kind::Rule(rule) = schedule.kind() else { unreachable!() };
+/// assert_eq!((rule.every(), rule.unit()), (2, Unit::Day));
+/// assert_eq!(rule.week_parity(), Some(Parity::Odd));
+/// assert!(rule.between_hours().is_some_and(|hours| hours.contains(23)));
+/// # Ok::<(), recurrence::ScheduleError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StructuredRule {
     every: u32,
@@ -22,16 +36,22 @@ pub struct StructuredRule {
     month_day: Option<MonthDay>,
 }
 
+/// The unit of a rule's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
+    /// 60 elapsed seconds.
     Minute,
+    /// 3,600 elapsed seconds.
     Hour,
+    /// A calendar day.
     Day,
+    /// Seven calendar days; with `days_of_week`, an ISO week.
     Week,
+    /// A calendar month.
     Month,
 }
 
-/// A set of weekdays that is not empty.
+/// A set of weekdays, which is never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Weekdays {
     /// Bit 0 is Monday.
@@ -41,30 +61,36 @@ pub struct Weekdays {
 /// Whether the ISO week of a date has an odd or an even number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Parity {
+    /// Weeks 1, 3, 5 and so on.
     Odd,
+    /// Weeks 2, 4, 6 and so on.
     Even,
 }
 
-/// Whole hours from `start` up to, not including, `end`; overnight when `start` is the larger.
+/// Whole hours from `start` up to, not including, `end`; overnight where `start` is the larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hours {
-    /// 0 to 23, and not equal.
+    /// The first hour, 0 to 23.
     pub start: u8,
+    /// The hour after the last, 0 to 23, and never equal to `start`.
     pub end: u8,
 }
 
-/// Which day of its months a month rule runs on; by default the start's.
+/// The day of the month that a month rule names. Without one, the rule runs on the start's day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MonthDay {
     /// 1 to 31, or the last day of a shorter month.
     Day(u8),
-    /// The n-th such weekday (1 to 5); months that lack it are skipped.
+    /// The n-th such weekday; months without it are skipped.
     NthWeekday {
+        /// 1 to 5.
         nth: u8,
-        /// ISO: 1 is Monday.
+        /// The ISO weekday: 1 is Monday.
         weekday: u8,
     },
+    /// The last such weekday.
     LastWeekday {
+        /// The ISO weekday: 1 is Monday.
         weekday: u8,
     },
 }
@@ -76,35 +102,40 @@ impl StructuredRule {
         parse::rule(text)
     }
 
+    /// The number of units in a step, at least 1.
     pub fn every(&self) -> u32 {
         self.every
     }
 
+    /// The unit of a step.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// For weeks, the days it runs on; for the others, the days it may run on.
+    /// The weekdays that a week rule runs on; for the other units, a filter.
     pub fn days_of_week(&self) -> Option<Weekdays> {
         self.days_of_week
     }
 
+    /// The parity of the ISO weeks that the rule runs in, as a filter.
     pub fn week_parity(&self) -> Option<Parity> {
         self.week_parity
     }
 
+    /// The local hours that the rule runs in, as a filter.
     pub fn between_hours(&self) -> Option<Hours> {
         self.between_hours
     }
 
+    /// The day of the month that a month rule names.
     pub fn month_day(&self) -> Option<MonthDay> {
         self.month_day
     }
 
-    /// What restricts the candidates that the step yields.
+    /// The filters on what the step yields.
     pub(crate) fn filter(&self) -> Filter {
         Filter {
-            // A week rule is made of its days: they are no filter.
+            // The weekdays of a week rule define its step, and are no filter.
             days_of_week: self.days_of_week.filter(|_| self.unit != Unit::Week),
             week_parity: self.week_parity,
             between_hours: self.between_hours,
@@ -113,6 +144,7 @@ impl StructuredRule {
 }
 
 impl Unit {
+    /// The unit's name, as the JSON object has it.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::Minute => "minute",
@@ -137,6 +169,7 @@ impl Weekdays {
 }
 
 impl Hours {
+    /// Whether an hour, 0 to 23, is among them.
     pub const fn contains(self, hour: u8) -> bool {
         if self.start < self.end {
             self.start <= hour && hour < self.end
@@ -156,7 +189,7 @@ impl fmt::Display for Parity {
 }
 
 impl fmt::Display for StructuredRule {
-    /// The keys that say something, in the order of the documentation.
+    /// The canonical form: keys in one order, and only those with an effect.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

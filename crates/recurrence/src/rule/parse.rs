@@ -27,7 +27,7 @@ pub(super) fn rule(text: &str) -> Result<StructuredRule, ScheduleError> {
     let unit = take_unit(&mut keys)?;
     let every = take_every(&mut keys, unit)?;
     let days_of_week = take_days_of_week(&mut keys)?
-        // Every day of the week restricts nothing, save where the days make up the rule.
+        // All seven days restrict nothing, except in a week rule, whose step they define.
         .filter(|days| unit == Unit::Week || days.bits != 0x7f);
     let week_parity = take_week_parity(&mut keys)?;
     let between_hours = take_between_hours(&mut keys)?;
@@ -168,7 +168,7 @@ fn take_between_hours(keys: &mut Map<String, Value>) -> Result<Option<Hours>, Sc
     };
     match (start.as_u64(), end.as_u64()) {
         (Some(start @ 0..=23), Some(end @ 0..=24)) => {
-            // 24 is the midnight that ends the day: 0 of the next. Equal hours restrict nothing.
+            // 24 is the midnight that ends the day, 0 of the next day. Equal hours restrict nothing.
             let hours = Hours {
                 start: start as u8,
                 end: (end % 24) as u8,
@@ -196,7 +196,7 @@ fn take_day_of_month(keys: &mut Map<String, Value>) -> Result<Option<MonthDay>, 
     };
     match value.as_i64() {
         Some(day @ 1..=31) => Ok(Some(MonthDay::Day(day as u8))),
-        // The last day: what 31 comes to in every month.
+        // The last day of any month, because 31 is clamped to it.
         Some(-1) => Ok(Some(MonthDay::Day(31))),
         _ => Err(wrong(
             "day_of_month",

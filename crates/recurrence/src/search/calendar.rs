@@ -1,4 +1,4 @@
-//! Steps on the calendar: every so many days or months from an anchor, at the anchor's time of day.
+//! Steps on the calendar: every N days or months from an anchor, at the anchor's time of day.
 
 use super::CivilSet;
 use crate::civil::{Civil, DAY, Date, days_in_month};

@@ -1,4 +1,4 @@
-//! Steps of elapsed time: the same on every clock.
+//! Steps of elapsed time, which no clock change affects.
 
 /// Unix seconds `anchor`, `anchor + step`, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

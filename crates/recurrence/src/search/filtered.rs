@@ -1,18 +1,18 @@
-//! Steps that a filter thins out.
+//! Steps restricted by a filter.
 
 use super::elapsed::ElapsedSteps;
-use super::wall_clock::show;
+use super::wall_clock::hit_at;
 use super::{CivilSet, Hit, InstantSet};
 use crate::civil::{Civil, DAY, Date};
 use crate::rule::Filter;
 use crate::zone::{Reading, ZoneTable};
 
-/// How many candidates, or stretches of them, a search looks at before it concludes that nothing
-/// passes. Weekdays, hours and a step in minutes come round after at most 10,080 steps, week
-/// parity after at most seven years; a search over this many takes a few milliseconds.
+/// How many candidates, or spans of them, a search tries before it concludes that nothing passes.
+/// Weekdays, hours and a step in minutes repeat after at most 10,080 steps, week parity after at most
+/// seven years. Trying this many takes a few milliseconds.
 const MAX_STEPS: u32 = 50_000;
 
-/// Where the calendar ends.
+/// The end of the calendar.
 const LAST: Civil = Civil::new(Date::new(9999, 12, 31).days(), DAY - 1);
 
 /// Wall-clock readings that pass a filter.
@@ -25,8 +25,8 @@ pub(crate) struct FilteredReadings<'a, S> {
 
 impl<S: CivilSet> FilteredReadings<'_, S> {
     fn passes(&self, civil: Civil) -> bool {
-        // The filter is asked about what the clock shows when it runs, which is later than the
-        // reading that was wanted where a gap has swallowed that.
+        // The filter applies to what the clock shows at the occurrence, which is later than the
+        // reading where a gap removes the reading.
         let shown = match self.table.read(civil) {
             Reading::Missing(gap) => gap.high(),
             Reading::Once(_) | Reading::Twice(_) => civil,
@@ -34,9 +34,9 @@ impl<S: CivilSet> FilteredReadings<'_, S> {
         self.filter.passes(shown)
     }
 
-    /// Where to look next after a reading that does not pass. The time of day never changes: where
-    /// it is outside the hours only a gap can move a run into them.
-    fn beyond(&self, rejected: Civil) -> Option<Civil> {
+    /// Where to search on after a reading that does not pass. All readings have the same time of
+    /// day: where it is outside the hours, only a gap can move an occurrence into them.
+    fn next_try(&self, rejected: Civil) -> Option<Civil> {
         let next = Civil(rejected.0 + 1);
         match self.filter.passes_hour(rejected) {
             true => Some(next),
@@ -44,8 +44,8 @@ impl<S: CivilSet> FilteredReadings<'_, S> {
         }
     }
 
-    /// The same, going back.
-    fn short_of(&self, rejected: Civil) -> Option<Civil> {
+    /// The same, backward.
+    fn previous_try(&self, rejected: Civil) -> Option<Civil> {
         let previous = Civil(rejected.0 - 1);
         match self.filter.passes_hour(rejected) {
             true => Some(previous),
@@ -68,7 +68,7 @@ impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
             if self.passes(candidate) {
                 return Some(candidate);
             }
-            from = self.beyond(candidate)?;
+            from = self.next_try(candidate)?;
         }
         None
     }
@@ -80,7 +80,7 @@ impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
             if self.passes(candidate) {
                 return Some(candidate);
             }
-            from = self.short_of(candidate)?;
+            from = self.previous_try(candidate)?;
         }
         None
     }
@@ -101,7 +101,7 @@ impl<S: CivilSet> CivilSet for FilteredReadings<'_, S> {
     }
 }
 
-/// Steps of elapsed time that pass a filter on the local clock, if there is one.
+/// Steps of elapsed time that pass a filter on the local clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilteredSteps<'a> {
     pub steps: ElapsedSteps,
@@ -109,25 +109,25 @@ pub(crate) struct FilteredSteps<'a> {
     pub table: &'a ZoneTable,
 }
 
-/// Instants over which the filter's answer does not change, both ends included.
-struct Stretch {
+/// A range of instants, both ends included, of which all pass the filter or none does.
+struct Span {
     first: i64,
     last: i64,
     passes: bool,
 }
 
 impl FilteredSteps<'_> {
-    /// The stretch around an instant: it ends where the filter may change its mind or the clocks
+    /// The span around an instant. It ends where the filter's answer may change, and where the clocks
     /// are set.
-    fn stretch(&self, instant: i64) -> Stretch {
+    fn span(&self, instant: i64) -> Span {
         let index = self.table.index_after(instant);
         let offset = i64::from(self.table.offset_before(index));
         let civil = Civil(instant + offset);
-        let (start, end) = self.filter.stretch(civil);
+        let (start, end) = self.filter.span(civil);
         let transitions = self.table.transitions();
         let previous = index.checked_sub(1).and_then(|i| transitions.get(i));
         let next = transitions.get(index);
-        Stretch {
+        Span {
             first: (start.0 - offset).max(previous.map_or(i64::MIN, |t| t.at)),
             last: (end.0 - offset).min(next.map_or(i64::MAX, |t| t.at)) - 1,
             passes: self.filter.passes(civil),
@@ -138,11 +138,11 @@ impl FilteredSteps<'_> {
         let mut after = instant;
         for _ in 0..MAX_STEPS {
             let candidate = self.steps.next_after(after)?;
-            let stretch = self.stretch(candidate);
-            if stretch.passes {
+            let span = self.span(candidate);
+            if span.passes {
                 return Some(candidate);
             }
-            after = stretch.last;
+            after = span.last;
         }
         None
     }
@@ -151,11 +151,11 @@ impl FilteredSteps<'_> {
         let mut until = instant;
         for _ in 0..MAX_STEPS {
             let candidate = self.steps.last_at_or_before(until)?;
-            let stretch = self.stretch(candidate);
-            if stretch.passes {
+            let span = self.span(candidate);
+            if span.passes {
                 return Some(candidate);
             }
-            until = stretch.first - 1;
+            until = span.first - 1;
         }
         None
     }
@@ -167,7 +167,7 @@ impl InstantSet for FilteredSteps<'_> {
             true => self.steps.next_after(instant),
             false => self.candidate_after(instant),
         };
-        at.map(|at| show(self.table, at))
+        at.map(|at| hit_at(self.table, at))
     }
 
     fn last_at_or_before(&self, instant: i64) -> Option<Hit> {
@@ -175,7 +175,7 @@ impl InstantSet for FilteredSteps<'_> {
             true => self.steps.last_at_or_before(instant),
             false => self.candidate_at_or_before(instant),
         };
-        at.map(|at| show(self.table, at))
+        at.map(|at| hit_at(self.table, at))
     }
 
     fn count_between(&self, after: i64, until: i64, cap: u64) -> u64 {
@@ -187,7 +187,7 @@ impl InstantSet for FilteredSteps<'_> {
         while count < cap {
             match self.candidate_after(after) {
                 Some(at) if at <= until => {
-                    let last = self.stretch(at).last.min(until);
+                    let last = self.span(at).last.min(until);
                     count += self.steps.count_between(at - 1, last);
                     after = last;
                 }

@@ -1,6 +1,6 @@
-//! Steps of whole days and some elapsed time, such as a day and a half.
+//! Steps of whole days and elapsed time, such as a day and a half.
 
-use super::wall_clock::show;
+use super::wall_clock::hit_at;
 use super::{Hit, InstantSet, Policy};
 use crate::civil::{Civil, DAY};
 use crate::policy::{OnFold, OnGap};
@@ -10,17 +10,18 @@ use crate::zone::{Reading, ZoneTable};
 /// elapsed seconds after that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MixedSteps {
-    /// The anchor in Unix seconds, which is the first occurrence whichever pass of a repeated hour
-    /// it falls in, and on the wall clock.
+    /// The anchor in Unix seconds: the first occurrence, in either pass of a repeated hour.
     pub start: i64,
+    /// The anchor on the wall clock.
     pub anchor: Civil,
-    /// Both above 0.
+    /// Above 0.
     pub days: u32,
+    /// Above 0.
     pub seconds: u32,
 }
 
 impl MixedSteps {
-    /// The `index`-th instant, in Unix seconds; whether a gap takes it away.
+    /// The `index`-th instant, in Unix seconds, and whether a gap removes it.
     fn nth(&self, table: &ZoneTable, policy: Policy, index: i64) -> (i64, bool) {
         if index == 0 {
             return (self.start, false);
@@ -29,7 +30,7 @@ impl MixedSteps {
         let (at, is_skipped) = match table.read(civil) {
             Reading::Once(at) => (at, false),
             Reading::Missing(gap) => (gap.at, policy.on_gap == OnGap::Skip),
-            // One step, one instant: `both` comes to the first here.
+            // One step has one instant: `both` is the same as `first` here.
             Reading::Twice(fold) => {
                 let offset = match policy.on_fold {
                     OnFold::Second => fold.after,
@@ -45,8 +46,8 @@ impl MixedSteps {
         i64::from(self.days) * DAY + i64::from(self.seconds)
     }
 
-    /// How many instants there are at or before one, skipped ones included. They increase: the
-    /// days move by at most a day against elapsed time, and the step is longer.
+    /// How many instants there are at or before one, skipped ones included. The instants increase: a
+    /// clock change shifts days by at most a day, and the step is longer.
     fn up_to(&self, table: &ZoneTable, policy: Policy, instant: i64) -> i64 {
         let elapsed = instant - self.start;
         let mut count = (elapsed.div_euclid(self.step()) - 1).max(0);
@@ -56,7 +57,7 @@ impl MixedSteps {
         count
     }
 
-    /// The steps whose reading is in a range.
+    /// The steps whose readings are in a range.
     fn indexes_between(&self, first: Civil, end: Civil) -> std::ops::Range<i64> {
         let step = i64::from(self.days) * DAY;
         let ceiling = |civil: Civil| (civil.0 - self.anchor.0 + step - 1).div_euclid(step);
@@ -76,10 +77,10 @@ impl MixedInstants<'_> {
         self.steps.up_to(self.table, self.policy, instant)
     }
 
-    /// The `index`-th instant, unless a gap takes it away.
+    /// The `index`-th instant, unless a gap removes it.
     fn nth(&self, index: i64) -> Option<Hit> {
         let (at, is_skipped) = self.steps.nth(self.table, self.policy, index);
-        (!is_skipped).then(|| show(self.table, at))
+        (!is_skipped).then(|| hit_at(self.table, at))
     }
 }
 
@@ -98,7 +99,7 @@ impl InstantSet for MixedInstants<'_> {
         let range = self.up_to(after)..self.up_to(until);
         let skipped = match self.policy.on_gap {
             OnGap::RollForward => 0,
-            // Only a reading inside a gap is skipped, so look at those alone.
+            // Only readings inside a gap are skipped.
             OnGap::Skip => self
                 .table
                 .transitions()

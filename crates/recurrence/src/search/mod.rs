@@ -1,4 +1,4 @@
-//! From sets of wall-clock readings, and from steps of elapsed time, to instants.
+//! Searches: from sets of wall-clock readings, and from steps of elapsed time, to instants.
 
 pub(crate) mod calendar;
 pub(crate) mod elapsed;
@@ -12,22 +12,25 @@ use crate::policy::{OnFold, OnGap};
 
 /// A set of wall-clock readings that can be searched in both directions.
 pub(crate) trait CivilSet {
+    /// The first reading of the set at or after `civil`.
     fn at_or_after(&self, civil: Civil) -> Option<Civil>;
+    /// The last reading of the set at or before `civil`.
     fn at_or_before(&self, civil: Civil) -> Option<Civil>;
-    /// How many there are from `first` to `last`, both included; may stop counting at `cap`.
+    /// How many readings there are from `first` to `last`, both included; may stop counting at `cap`.
     fn count(&self, first: Civil, last: Civil, cap: u64) -> u64;
 }
 
 /// A set of instants that can be searched in both directions, in Unix seconds.
 pub(crate) trait InstantSet {
+    /// The first instant of the set strictly after `instant`.
     fn next_after(&self, instant: i64) -> Option<Hit>;
+    /// The last instant of the set at or before `instant`.
     fn last_at_or_before(&self, instant: i64) -> Option<Hit>;
-    /// How many there are after one instant and up to another; may stop counting at `cap`.
+    /// How many instants there are after `after` and up to `until`; may stop counting at `cap`.
     fn count_between(&self, after: i64, until: i64, cap: u64) -> u64;
 }
 
-/// What happens to missing and repeated readings. A pattern that keeps its real-time cadence
-/// skips the missing ones and runs through the repeated ones twice.
+/// How missing and repeated readings are resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Policy {
     pub on_gap: OnGap,
@@ -35,6 +38,8 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
+    /// The policy that keeps the real-time cadence of a stepping pattern: it skips missing readings,
+    /// and runs on both passes of repeated ones.
     pub const CADENCE: Policy = Policy {
         on_gap: OnGap::Skip,
         on_fold: OnFold::Both,
@@ -51,7 +56,7 @@ pub(crate) struct Hit {
     pub cause: Cause,
 }
 
-/// How the instant came from the reading.
+/// How the instant results from the reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Plain,

@@ -1,27 +1,27 @@
 //! Wall-clock readings resolved to instants, under a policy for clock changes.
 //!
-//! The map from readings to instants never decreases, whatever the policy, so a search for "the
-//! first instant after x" is a search for "the first reading after what the clock shows at x" that
-//! needs care only while x itself is inside a repeated hour.
+//! A later reading never resolves to an earlier instant, under any policy. So the first instant
+//! after x comes from the first reading after the one at x, except where x itself is inside a
+//! repeated hour.
 
 use super::{Cause, CivilSet, Hit, InstantSet, Policy};
 use crate::civil::Civil;
 use crate::policy::{OnFold, OnGap};
 use crate::zone::{Reading, Transition, ZoneTable};
 
-/// An instant, and what the wall clock shows then.
-pub(crate) fn show(table: &ZoneTable, at: i64) -> Hit {
-    let position = Position::of(table, at);
-    let cause = if position.second_pass().is_some() {
+/// The occurrence at an instant, with what the wall clock shows then.
+pub(crate) fn hit_at(table: &ZoneTable, at: i64) -> Hit {
+    let nearby = NearbyChanges::of(table, at);
+    let cause = if nearby.second_pass().is_some() {
         Cause::SecondOfFold
-    } else if position.first_pass().is_some() {
+    } else if nearby.first_pass().is_some() {
         Cause::FirstOfFold
     } else {
         Cause::Plain
     };
     Hit {
         at,
-        civil: position.local,
+        civil: nearby.local,
         cause,
     }
 }
@@ -33,26 +33,27 @@ pub(crate) struct WallClock<'a, S> {
     pub policy: Policy,
 }
 
-/// Where an instant stands relative to the clock changes around it.
-struct Position<'a> {
+/// The clock changes before and after an instant.
+struct NearbyChanges<'a> {
+    /// The reading at the instant.
     local: Civil,
     previous: Option<&'a Transition>,
     next: Option<&'a Transition>,
 }
 
-impl<'a> Position<'a> {
-    fn of(table: &'a ZoneTable, instant: i64) -> Position<'a> {
+impl<'a> NearbyChanges<'a> {
+    fn of(table: &'a ZoneTable, instant: i64) -> NearbyChanges<'a> {
         let index = table.index_after(instant);
         let transitions = table.transitions();
-        Position {
+        NearbyChanges {
             local: Civil(instant + i64::from(table.offset_before(index))),
             previous: index.checked_sub(1).and_then(|i| transitions.get(i)),
             next: transitions.get(index),
         }
     }
 
-    /// Whether the reading is shown once, before the clocks are next set and since they last were.
-    fn is_undisturbed(&self, civil: Civil) -> bool {
+    /// Whether the clocks show the reading once, between the two changes.
+    fn is_between(&self, civil: Civil) -> bool {
         self.next.is_none_or(|t| civil < t.low()) && self.previous.is_none_or(|t| civil > t.high())
     }
 
@@ -95,9 +96,9 @@ fn plain(at: i64, civil: Civil) -> Hit {
 impl<S: CivilSet> InstantSet for WallClock<'_, S> {
     fn next_after(&self, instant: i64) -> Option<Hit> {
         let WallClock { set, table, policy } = *self;
-        let position = Position::of(table, instant);
-        let mut from = Civil(position.local.0 + 1);
-        if let Some(t) = position.second_pass() {
+        let nearby = NearbyChanges::of(table, instant);
+        let mut from = Civil(nearby.local.0 + 1);
+        if let Some(t) = nearby.second_pass() {
             if policy.on_fold == OnFold::First {
                 from = t.high();
             } else {
@@ -107,7 +108,7 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
                 }
                 from = civil;
             }
-        } else if let Some(t) = position.first_pass() {
+        } else if let Some(t) = nearby.first_pass() {
             match policy.on_fold {
                 OnFold::First => {}
                 OnFold::Second => from = t.low(),
@@ -127,8 +128,8 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
         }
         loop {
             let civil = set.at_or_after(from)?;
-            if position.is_undisturbed(civil) {
-                return Some(plain(instant + (civil.0 - position.local.0), civil));
+            if nearby.is_between(civil) {
+                return Some(plain(instant + (civil.0 - nearby.local.0), civil));
             }
             match table.read(civil) {
                 Reading::Once(at) => return Some(plain(at, civil)),
@@ -144,9 +145,9 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
 
     fn last_at_or_before(&self, instant: i64) -> Option<Hit> {
         let WallClock { set, table, policy } = *self;
-        let position = Position::of(table, instant);
-        let mut from = position.local;
-        if let Some(t) = position.second_pass() {
+        let nearby = NearbyChanges::of(table, instant);
+        let mut from = nearby.local;
+        if let Some(t) = nearby.second_pass() {
             match policy.on_fold {
                 OnFold::First => from = Civil(t.high().0 - 1),
                 OnFold::Second => {}
@@ -162,7 +163,7 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
                     from = again;
                 }
             }
-        } else if let Some(t) = position.first_pass() {
+        } else if let Some(t) = nearby.first_pass() {
             if policy.on_fold == OnFold::Second {
                 from = Civil(t.low().0 - 1);
             } else {
@@ -175,13 +176,13 @@ impl<S: CivilSet> InstantSet for WallClock<'_, S> {
         }
         loop {
             let civil = set.at_or_before(from)?;
-            if position.is_undisturbed(civil) {
-                return Some(plain(instant + (civil.0 - position.local.0), civil));
+            if nearby.is_between(civil) {
+                return Some(plain(instant + (civil.0 - nearby.local.0), civil));
             }
             match table.read(civil) {
                 Reading::Once(at) => {
-                    // The first instant after a gap may stand for missing readings as well; both
-                    // directions then tell of the earliest of them.
+                    // The first instant after a gap may also stand for missing readings. Both
+                    // directions of search then report the earliest of them.
                     let gap = gap_that_ends_at(table, at, civil);
                     if policy.on_gap == OnGap::RollForward
                         && let Some(t) = gap

@@ -1,4 +1,4 @@
-//! Days of weeks and of months: the readings of week rules, and of month rules that name their day.
+//! Readings of week rules that list weekdays, and of month rules that name their day.
 
 use super::CivilSet;
 use super::calendar::{clamped_day, month_number};
@@ -20,14 +20,15 @@ fn monday(days: i64) -> i64 {
 }
 
 impl WeekSteps {
-    fn weeks(&self) -> i64 {
+    /// The length of a step, in days.
+    fn step_days(&self) -> i64 {
         i64::from(self.step) * 7
     }
 
     /// The Monday of the last counted week that begins at or before a day.
     fn counted_monday(&self, days: i64) -> i64 {
         let first = monday(self.anchor.days());
-        first + (days - first).div_euclid(self.weeks()) * self.weeks()
+        first + (days - first).div_euclid(self.step_days()) * self.step_days()
     }
 
     fn reading(&self, monday: i64, iso_weekday: u8) -> Civil {
@@ -48,13 +49,13 @@ impl CivilSet for WeekSteps {
         let civil = civil.max(self.anchor);
         let monday = self.counted_monday(civil.days());
         self.week(monday)
-            .chain(self.week(monday + self.weeks()))
+            .chain(self.week(monday + self.step_days()))
             .find(|reading| *reading >= civil)
     }
 
     fn at_or_before(&self, civil: Civil) -> Option<Civil> {
         let monday = self.counted_monday(civil.days());
-        self.week(monday - self.weeks())
+        self.week(monday - self.step_days())
             .chain(self.week(monday))
             .rfind(|reading| *reading <= civil)
             .filter(|reading| *reading >= self.anchor)
@@ -69,7 +70,7 @@ impl CivilSet for WeekSteps {
             self.counted_monday(first.days()),
             self.counted_monday(last.days()),
         );
-        let between = ((to - from) / self.weeks()) as u64 * self.week(from).count() as u64;
+        let between = ((to - from) / self.step_days()) as u64 * self.week(from).count() as u64;
         let before_first = self.week(from).filter(|reading| *reading < first).count() as u64;
         let up_to_last = self.week(to).filter(|reading| *reading <= last).count() as u64;
         (between + up_to_last).saturating_sub(before_first)
@@ -96,7 +97,7 @@ impl MonthDaySteps {
         first + (month_number(date) - first).div_euclid(step) * step
     }
 
-    /// The reading of a month, if it has one.
+    /// The reading of a month; `None` where it has none.
     fn reading(&self, month: i64) -> Option<Civil> {
         let days = match self.day {
             MonthDay::Day(day) => clamped_day(month, day),
@@ -120,7 +121,7 @@ impl CivilSet for MonthDaySteps {
     fn at_or_after(&self, civil: Civil) -> Option<Civil> {
         let civil = civil.max(self.anchor);
         let mut month = self.counted_month(civil.date());
-        // A fifth weekday of a February is the rarest, 28 or 40 years apart.
+        // The fifth of a weekday in February is the rarest: 28 or 40 years apart.
         while month <= LAST_MONTH {
             if let Some(reading) = self.reading(month).filter(|reading| *reading >= civil) {
                 return Some(reading);
@@ -162,7 +163,7 @@ mod tests {
     use crate::schedule::{Kind, Schedule};
 
     #[test]
-    fn nothing_lies_before_the_anchor() {
+    fn no_reading_is_before_the_anchor() {
         let text = r#"{"every":1,"unit":"week","days_of_week":["mon","fri"]}"#;
         let Kind::Rule(rule) = Schedule::parse(text).unwrap().kind().clone() else {
             panic!("a rule");

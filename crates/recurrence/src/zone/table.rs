@@ -1,8 +1,8 @@
 //! A zone as a sorted list of its clock changes.
 //!
-//! chrono-tz answers "which offset at this instant" but keeps its transitions to itself, and the
-//! searches need them: where does this offset end, is this wall-clock time missing or repeated. So
-//! each zone is probed once, on first use, and kept for the life of the process.
+//! chrono-tz gives the offset at an instant, but keeps its transitions private. The searches need
+//! them: where an offset ends, and whether a reading is missing or repeated. So each zone is probed
+//! once, on first use, and its table is kept for the life of the process.
 
 use std::sync::OnceLock;
 
@@ -11,13 +11,14 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 
 use crate::civil::{Civil, DAY, Date, is_leap, iso_weekday};
 
-/// A moment at which a zone's clocks are set.
+/// An instant at which a zone's clocks are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transition {
     /// Unix seconds of the first instant with the new offset.
     pub at: i64,
-    /// Seconds east of UTC before and after.
+    /// Seconds east of UTC before that instant.
     pub before: i32,
+    /// Seconds east of UTC from that instant on.
     pub after: i32,
 }
 
@@ -32,7 +33,7 @@ impl Transition {
         Civil(self.at + smaller as i64)
     }
 
-    /// The first wall-clock reading after those.
+    /// The first wall-clock reading after the missing or repeated ones.
     pub const fn high(&self) -> Civil {
         let larger = if self.before < self.after {
             self.after
@@ -64,31 +65,31 @@ pub(crate) struct ZoneTable {
     /// The offset before the first transition.
     first_offset: i32,
     transitions: Vec<Transition>,
-    /// How many transitions there are up to the start of each [`BUCKET`] of time: where a look-up
-    /// begins, to end a step or two later. A binary search over them mispredicts its way through
-    /// eight levels, which took longer than the search for the next occurrence itself.
+    /// How many transitions there are up to the start of each [`BUCKET`] of time. A look-up begins
+    /// there, and ends a step or two later. A binary search has eight levels of mispredicted branches,
+    /// which took longer than the search for the next occurrence itself.
     buckets: Vec<u16>,
 }
 
 /// The bucket of an instant is `(instant - PROBE_FROM) >> BUCKET`: 97 days each.
 const BUCKET: u32 = 23;
 
-/// More than any zone is ever ahead of or behind UTC, in seconds.
+/// More than any zone's distance from UTC, in seconds.
 const MAX_OFFSET: i64 = 26 * 3600;
 
-/// Where probing starts and ends: before the oldest transition in the IANA database (1845) and
-/// after the newest that chrono-tz has, which expands today's rules up to 2099.
+/// The range of probing: from before the oldest transition in the IANA database (1845) to after the
+/// newest of chrono-tz, which expands the current rules up to 2099.
 const PROBE_FROM: i64 = -4_000_000_000;
 const PROBE_UNTIL: i64 = 4_102_444_800;
 
-/// Rules that are still in force in 2099 are expanded up to the end of this year; from then on
-/// the last offset holds.
+/// Rules that are still in force in 2099 are expanded up to the end of this year. After it the last
+/// offset holds.
 const LAST_YEAR: i32 = 2199;
 const TABLE_UNTIL: i64 = Date::new(LAST_YEAR + 1, 1, 1).days() * DAY;
 
-/// Short enough that no zone changes its offset and back between two probes: an hourly probe of all
-/// zones found no offset that lasts less than 6 days and 23 hours. Probing a zone takes about a
-/// millisecond. `tests/zones.rs` looks for a change that was missed.
+/// Shorter than the shortest time between two transitions, which is 6 days and 23 hours (by an hourly
+/// probe of all zones). Probing a zone takes about a millisecond. `tests/zones.rs` fails where a
+/// transition is missed.
 const PROBE_STEP: i64 = 3 * DAY;
 
 impl ZoneTable {
@@ -102,7 +103,7 @@ impl ZoneTable {
     pub fn of(tz: Tz) -> &'static ZoneTable {
         static TABLES: [OnceLock<ZoneTable>; TZ_VARIANTS.len()] =
             [const { OnceLock::new() }; TZ_VARIANTS.len()];
-        // `TZ_VARIANTS` lists each variant once, so every discriminant has its place.
+        // `TZ_VARIANTS` lists each variant once, so every discriminant is a valid index.
         TABLES[tz as usize].get_or_init(|| ZoneTable::probe(tz))
     }
 
@@ -114,8 +115,8 @@ impl ZoneTable {
             let probe = known.0 + PROBE_STEP;
             let offset = offset_by_chrono(tz, probe);
             if offset != known.1 {
-                // Bisect to the first second whose offset differs from the known one. There may
-                // be a second change before the probe: going on from the first finds it.
+                // Bisect to the first second whose offset differs from the known one. Probing
+                // continues from there, and so finds a second change before `probe`.
                 let (mut same, mut changed) = (known.0, probe);
                 while changed - same > 1 {
                     let middle = same + (changed - same) / 2;
@@ -181,15 +182,15 @@ impl ZoneTable {
         self.offset_before(self.index_after(instant))
     }
 
-    /// What the clock on the wall shows at an instant.
+    /// What the wall clock shows at an instant.
     pub fn civil_at(&self, instant: i64) -> Civil {
         Civil(instant + self.offset_at(instant) as i64)
     }
 
     /// Which instants show this reading.
     pub fn read(&self, civil: Civil) -> Reading<'_> {
-        // The windows of missing and repeated readings don't overlap, so both their ends are in
-        // order and the last window that begins at or before the reading is the only candidate.
+        // The ranges of missing and repeated readings don't overlap. So the last range that begins
+        // at or before the reading is the only candidate.
         let mut index = self.index_before(civil.0 - MAX_OFFSET);
         while self
             .transitions
@@ -206,7 +207,7 @@ impl ZoneTable {
         }
     }
 
-    /// The first gap that is not over at a reading.
+    /// The first gap that ends after a reading.
     pub fn gap_at_or_after(&self, civil: Civil) -> Option<&Transition> {
         let first = self.index_before(civil.0 - MAX_OFFSET);
         self.transitions[first..]
@@ -214,7 +215,7 @@ impl ZoneTable {
             .find(|t| t.is_gap() && t.high() > civil)
     }
 
-    /// The last gap that has begun at a reading.
+    /// The last gap that begins at or before a reading.
     pub fn gap_at_or_before(&self, civil: Civil) -> Option<&Transition> {
         let end = self.index_after(civil.0 + MAX_OFFSET);
         self.transitions[..end]
@@ -225,8 +226,8 @@ impl ZoneTable {
 
 /// The transitions from 2100 on, for a zone that changes its clocks by a yearly rule.
 ///
-/// Such rules name a month and a weekday, so a year repeats the transitions of any year that
-/// begins on the same weekday and is as long; the 28 years up to 2099 hold one of each kind.
+/// Such rules name a month and a weekday. So two years have the same transitions where they begin on
+/// the same weekday and have the same length. The 28 years up to 2099 have one year of each kind.
 fn expand_rules(known: &[Transition]) -> Vec<Transition> {
     let of_year = |year: i32| {
         known
@@ -271,7 +272,7 @@ mod tests {
     use chrono::LocalResult;
 
     #[test]
-    fn windows_of_missing_and_repeated_readings_do_not_overlap() {
+    fn ranges_of_missing_and_repeated_readings_do_not_overlap() {
         for tz in TZ_VARIANTS {
             let transitions = ZoneTable::of(tz).transitions();
             assert!(transitions.is_sorted_by(|a, b| a.at < b.at && a.high() <= b.low()));
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn offsets_are_those_of_chrono_tz() {
-        // A step that has nothing in common with hours, days or the probe's step.
+        // Coprime to hours, days and the step of the probe.
         const STEP: i64 = 3_600_011;
         for tz in TZ_VARIANTS {
             let table = ZoneTable::of(tz);
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn yearly_rules_go_on_after_2099() {
+    fn yearly_rules_continue_after_2099() {
         let table = ZoneTable::of(Tz::America__New_York);
         // The second Sunday of March and the first of November, at 02:00.
         for (instant, offset) in [

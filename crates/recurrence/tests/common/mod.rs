@@ -1,12 +1,13 @@
-//! What the test files share.
+//! Helpers that the test files share.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test file uses some of the helpers")]
 
 pub mod oracle;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+/// The cases of a file in `tests/vectors`.
 pub fn vectors(file: &str) -> Vec<Value> {
     let path = format!("{}/tests/vectors/{file}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("vector file");

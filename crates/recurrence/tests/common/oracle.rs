@@ -1,4 +1,4 @@
-//! Answers found the slow way, with chrono and chrono-tz alone.
+//! Expected results, computed in the simplest way with chrono and chrono-tz alone.
 
 use chrono::{DateTime, Datelike, Duration, LocalResult, NaiveDate, NaiveDateTime, TimeZone, Utc};
 use chrono_tz::Tz;
@@ -6,7 +6,7 @@ use proptest::prelude::Strategy;
 use proptest::sample::select;
 use recurrence::{OnFold, OnGap};
 
-/// The instants at which a wall-clock time runs under a policy.
+/// The instants of a wall-clock time under a policy.
 pub fn resolve(tz: Tz, local: NaiveDateTime, gap: OnGap, fold: OnFold) -> Vec<DateTime<Utc>> {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(at) => vec![at.to_utc()],
@@ -20,10 +20,10 @@ pub fn resolve(tz: Tz, local: NaiveDateTime, gap: OnGap, fold: OnFold) -> Vec<Da
     }
 }
 
-/// The first instant after the gap that holds a wall-clock time.
+/// The first instant after the gap around a missing wall-clock time.
 fn end_of_gap(tz: Tz, missing: NaiveDateTime) -> DateTime<Utc> {
     let mut local = missing;
-    // All gaps end on a whole minute, save a few of the time before standard time.
+    // All gaps end on a whole minute, except a few before standard time.
     while local.and_utc().timestamp() % 60 != 0 {
         local += Duration::seconds(1);
         if let Some(at) = tz.from_local_datetime(&local).earliest() {

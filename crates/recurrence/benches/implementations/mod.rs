@@ -1,4 +1,4 @@
-//! Who answers, and what they are asked.
+//! The implementations compared, with their patterns and instants.
 
 mod floor;
 
@@ -28,8 +28,7 @@ pub const PATTERNS: [&str; 12] = [
 ];
 pub const ZONES: [&str; 2] = ["UTC", "America/New_York"];
 
-/// A thousand instants spread over ten years, in steps that share nothing with minutes, hours or
-/// days.
+/// A thousand instants over ten years, at no particular minute, hour or day.
 pub fn instants() -> Vec<DateTime<Utc>> {
     let start = DateTime::from_timestamp(1_704_067_200, 0).expect("an instant");
     (0..1000)
@@ -37,15 +36,15 @@ pub fn instants() -> Vec<DateTime<Utc>> {
         .collect()
 }
 
-pub struct Contestants {
+pub struct Implementations {
     recurrence: Recurrence,
     cron: Cron,
     tz: Tz,
     bare: BareSearch,
 }
 
-impl Contestants {
-    pub fn new(pattern: &str, zone: &str) -> Contestants {
+impl Implementations {
+    pub fn new(pattern: &str, zone: &str) -> Implementations {
         let recurrence = Recurrence::new(
             Arc::new(Schedule::parse(pattern).expect("a schedule")),
             Zone::parse(zone).expect("a zone"),
@@ -56,17 +55,17 @@ impl Contestants {
         .expect("a recurrence");
         let cron = Cron::from_str(pattern).expect("a pattern");
         let tz = Tz::from_str(zone).expect("a zone");
-        let contestants = Contestants {
+        let implementations = Implementations {
             bare: BareSearch::new(&cron, tz),
             recurrence,
             cron,
             tz,
         };
-        contestants.check();
-        contestants
+        implementations.check();
+        implementations
     }
 
-    /// They do the same work, but for the hour of a clock change.
+    /// Checks that all find the same occurrence, except within the hour of a clock change.
     fn check(&self) {
         for instant in instants() {
             let seconds = |at: Option<DateTime<Utc>>| at.map_or(0, |at| at.timestamp());

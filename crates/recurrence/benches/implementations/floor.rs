@@ -1,5 +1,5 @@
-//! The least work that finds a next occurrence: bit sets for every field, no bounds, no clock
-//! changes beyond the offset at both ends, no notes. It is wrong around clock changes, and fast.
+//! A floor for the cost of a search: bit sets for every field, no bounds and no notes. It is wrong
+//! around clock changes, because it only applies the offsets before and after the search.
 
 use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -79,7 +79,7 @@ impl BareSearch {
         Some(local.0 - self.offset(local.0 - self.offset(local.0)))
     }
 
-    /// The first matching day after a date; `today` are the matches of its month from it on.
+    /// The first matching day after a date; `today` has the matches of its month from that date on.
     fn day_after(&self, date: Date, first: i64, today: u32) -> Option<i64> {
         if today > 1 {
             let ahead = (today & !1).trailing_zeros();
@@ -111,8 +111,8 @@ impl BareSearch {
         let length = u32::from(days_in_month(year, month));
         let all = u32::MAX >> (32 - length);
         let by_day = self.days | u32::from(self.last_day) << (length - 1);
-        let turn = u32::from(iso_weekday(first) % 7);
-        let from_first = |week: u32| u64::from((week >> turn | week << (7 - turn)) & 0x7f);
+        let rotation = u32::from(iso_weekday(first) % 7);
+        let from_first = |week: u32| u64::from((week >> rotation | week << (7 - rotation)) & 0x7f);
         let mut by_weekday = from_first(self.weekdays) * 0x1020_4081;
         for (index, week) in self.nth.iter().enumerate() {
             by_weekday |= from_first(*week) << (7 * index);
