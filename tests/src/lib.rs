@@ -5,12 +5,17 @@ mod clock;
 mod cluster;
 pub mod consumers;
 pub mod dice;
+mod permits;
 pub mod pooler;
+mod programs;
 pub mod queue;
+mod server;
 mod session;
 mod wait;
 
 pub use clock::Clock;
-pub use cluster::{Cluster, Shutdown};
+pub use cluster::Cluster;
+pub use programs::succeed;
+pub use server::Shutdown;
 pub use session::{Session, database_error};
 pub use wait::{eventually, eventually_some};

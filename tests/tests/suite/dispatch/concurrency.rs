@@ -137,7 +137,7 @@ fn every_pair_in_both_orders() {
         }
     }
     let deadlocks: i64 = observer.value(
-        "SELECT deadlocks FROM pg_stat_database WHERE datname = 'pairs'",
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()",
         &[],
     );
     assert_eq!(deadlocks, 0);

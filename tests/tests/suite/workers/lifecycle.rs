@@ -297,14 +297,17 @@ fn a_schema_that_somebody_else_made_is_not_adopted() {
 #[test]
 fn other_encodings_are_refused() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.session("postgres");
     for encoding in ["LATIN1", "SQL_ASCII"] {
-        let name = encoding.to_lowercase();
-        session.batch(&format!(
-            "CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
-        ));
+        let database = encoding.to_lowercase();
+        cluster.empty_database(
+            &database,
+            &format!("ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"),
+        );
+        let name = cluster.name_of(&database);
         assert_eq!(
-            cluster.session(&name).error("CREATE EXTENSION pg_recur"),
+            cluster
+                .session(&database)
+                .error("CREATE EXTENSION pg_recur"),
             (
                 "0A000".into(),
                 format!("pg_recur needs a database in UTF8, and \"{name}\" is in {encoding}"),

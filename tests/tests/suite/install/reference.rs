@@ -1,12 +1,14 @@
-//! docs/sql-reference.md says what the catalog says. `UPDATE_DOCS=1 cargo test -p pg_recur-tests --test reference`
-//! rewrites its generated part.
+//! docs/sql-reference.md says what the catalog says. `UPDATE_DOCS=1 cargo test -p pg_recur-tests --test suite
+//! reference` rewrites its generated part.
 
 use pg_recur_tests::{Cluster, Session};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const BEGIN: &str = "<!-- From here on generated from the catalog: UPDATE_DOCS=1 cargo test -p pg_recur-tests --test reference -->\n";
+/// How the line begins behind which everything is generated; it goes on with the command that does so.
+const MARK: &str = "<!-- From here on generated from the catalog:";
+const COMMAND: &str = "UPDATE_DOCS=1 cargo test -p pg_recur-tests --test suite reference";
 
 fn strings(session: &mut Session, query: &str) -> Vec<String> {
     session
@@ -67,7 +69,7 @@ fn the_reference_says_what_the_catalog_says() {
     // As the documentation shows times and defaults.
     session.batch("SET timezone = 'UTC'; SET search_path = pg_catalog");
     let generated = format!(
-        "{BEGIN}{}{}{}",
+        "{}{}{}",
         functions(&mut session),
         relations(&mut session),
         settings(&mut session)
@@ -75,24 +77,27 @@ fn the_reference_says_what_the_catalog_says() {
 
     let path = document();
     let text = fs::read_to_string(&path).expect("docs/sql-reference.md");
-    let (written, present) = text
-        .split_once(BEGIN)
-        .map_or((text.as_str(), ""), |(written, rest)| (written, rest));
+    let (written, present) = text.split_once(MARK).unwrap_or((&text, "\n"));
+    let (_, present) = present.split_once('\n').expect("a line");
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, format!("{}\n\n{generated}", written.trim_end()))
-            .expect("docs/sql-reference.md");
+        let written = written.trim_end();
+        fs::write(
+            &path,
+            format!("{written}\n\n{MARK} {COMMAND} -->\n{generated}"),
+        )
+        .expect("docs/sql-reference.md");
         return;
     }
-    for (present, expected) in present.lines().zip(generated[BEGIN.len()..].lines()) {
+    for (present, expected) in present.lines().zip(generated.lines()) {
         assert_eq!(
             present, expected,
-            "docs/sql-reference.md is not up to date: run this test with UPDATE_DOCS=1"
+            "docs/sql-reference.md is not up to date: {COMMAND}"
         );
     }
     assert_eq!(
-        present.lines().count() + 1,
+        present.lines().count(),
         generated.lines().count(),
-        "run this test with UPDATE_DOCS=1"
+        "{COMMAND}"
     );
     // What is worth having is worth an example: every function is called in the part that people wrote.
     let unused: Vec<String> = strings(

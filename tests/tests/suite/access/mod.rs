@@ -1,0 +1,3 @@
+mod forgery;
+mod hostility;
+mod privileges;

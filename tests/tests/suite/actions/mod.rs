@@ -1,0 +1,5 @@
+mod create;
+mod existing;
+mod refusals;
+mod states;
+mod update;

@@ -1,0 +1,4 @@
+mod events;
+mod explain;
+mod list;
+mod statistics;

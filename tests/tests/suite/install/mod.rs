@@ -1,0 +1,2 @@
+mod dumps;
+mod reference;

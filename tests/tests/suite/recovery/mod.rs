@@ -1,0 +1,2 @@
+mod leases;
+mod recover;

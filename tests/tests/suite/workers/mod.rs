@@ -1,0 +1,5 @@
+mod clock;
+mod crashes;
+mod failover;
+mod lifecycle;
+mod logging;
