@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
 /// The setting that nearly every server has.
-pub const PRELOADED: &str = "shared_preload_libraries = 'pg_recur'";
+pub(crate) const PRELOADED: &str = "shared_preload_libraries = 'pg_recur'";
 
 static WITH_WORKERS: Mutex<Option<Arc<Server>>> = Mutex::new(None);
 static WITHOUT_WORKERS: Mutex<Option<Arc<Server>>> = Mutex::new(None);

@@ -2,6 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::programs::{state, succeed};
+use crate::server::PORT;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File};
@@ -37,8 +38,8 @@ impl Example {
         Example::connect(
             language,
             &sockets.display().to_string(),
-            5432,
-            database,
+            PORT,
+            &cluster.name_of(database),
             settings,
         )
     }

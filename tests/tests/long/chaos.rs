@@ -55,8 +55,7 @@ fn start(cluster: &Cluster, language: Language, name: &str) -> Example {
 
 #[test]
 fn every_dispatch_is_finished_once_and_every_attempt_accounted_for() {
-    let mut cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let mut cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
     let mut consumers: Vec<(Language, String, Example)> = (0..8)

@@ -66,8 +66,8 @@ fn none_is_lost_and_none_doubled() {
     let seed = number("PG_RECUR_CRASH_SEED", u64::from(std::process::id()));
     println!("PG_RECUR_CRASH_SEED={seed} PG_RECUR_CRASH_ROUNDS={rounds}");
     let mut dice = Dice::new(seed);
-    let mut cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nfsync = on\nrecur.dispatchers = 2\nrecur.batch_size = 300\nmax_wal_size = '2GB'",
+    let mut cluster = Cluster::preloaded(
+        "fsync = on\nrecur.dispatchers = 2\nrecur.batch_size = 300\nmax_wal_size = '2GB'",
     );
     let mut session = cluster.database("app");
     create(&mut session);

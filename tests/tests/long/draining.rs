@@ -63,8 +63,8 @@ fn dispatched(session: &mut Session) -> i64 {
 
 #[test]
 fn a_large_backlog_is_drained_in_little_memory_beside_other_work() {
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nmax_wal_size = '4GB'\nstats_fetch_consistency = none\nshared_buffers = '256MB'",
+    let cluster = Cluster::preloaded(
+        "max_wal_size = '4GB'\nstats_fetch_consistency = none\nshared_buffers = '256MB'",
     );
     let mut session = cluster.database("app");
     let actions = backlog();
@@ -111,9 +111,7 @@ fn a_large_backlog_is_drained_in_little_memory_beside_other_work() {
 
 #[test]
 fn a_shutdown_does_not_wait_for_the_end_of_a_drain() {
-    let mut cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = 100\nstats_fetch_consistency = none",
-    );
+    let mut cluster = Cluster::preloaded("recur.batch_size = 100\nstats_fetch_consistency = none");
     let mut session = cluster.database("app");
     fill(&mut session, 50_000);
     make_due(&mut session);

@@ -20,7 +20,7 @@ fn prepare(cluster: &Cluster) -> (Session, Session, [Session; 2]) {
 }
 
 fn quiet() -> Cluster {
-    Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off")
+    Cluster::preloaded("recur.enabled = off")
 }
 
 /// Fires at noon every day from 2030 on.

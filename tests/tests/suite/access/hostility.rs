@@ -72,7 +72,7 @@ fn in_the_dark(session: &mut Session) {
 
 #[test]
 fn a_hostile_search_path_changes_nothing() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = cluster.database("app");
     admin.batch("CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author'); GRANT CREATE, TEMPORARY ON DATABASE app TO alice");
     let mut alice = cluster.session_as("alice", "app");
@@ -98,7 +98,7 @@ fn a_hostile_search_path_changes_nothing() {
 /// Texts are data, in whatever column: nobody runs what an author has stored.
 #[test]
 fn what_is_stored_is_never_executed() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = cluster.database("app");
     admin.batch(
         "CREATE TABLE public.canary (alive boolean); CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author');

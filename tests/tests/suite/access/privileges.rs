@@ -208,7 +208,7 @@ fn every_table_hides_the_rows_of_others() {
 /// Nothing at all, in every place: whatever the answer is, it is one that was meant.
 #[test]
 fn every_function_bears_null() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
     let calls = strings(
         &mut admin,
@@ -237,7 +237,7 @@ fn fingerprint(session: &mut Session, relations: &[String]) -> String {
 /// Every function that a level may call, called with the ids and names of somebody else's things.
 #[test]
 fn no_function_reads_or_changes_what_belongs_to_others() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
     let relations: Vec<String> = relations(&mut admin);
     let before = fingerprint(&mut admin, &relations);
@@ -349,7 +349,7 @@ fn every_public_function_belongs_to_a_level() {
 /// What each level is for works, from end to end, with nothing but grant_access.
 #[test]
 fn every_level_can_do_its_work() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
     admin.batch("GRANT author TO reader; GRANT author TO consumer");
     let mut author = cluster.session_as("author", "app");

@@ -32,7 +32,7 @@ const NO_END: &str = "Leave it out for no end.";
 
 #[test]
 fn every_value_is_checked_and_every_refusal_says_why() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
 
@@ -170,7 +170,7 @@ fn every_value_is_checked_and_every_refusal_says_why() {
 
 #[test]
 fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
     let never = "recur.preview shows the occurrences of a schedule.";
@@ -232,7 +232,7 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
 
 #[test]
 fn the_shortest_pause_is_judged_by_the_schedule_alone() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET recur.min_interval = '30min'");
     let hint = "Choose a schedule with longer pauses.";
@@ -269,7 +269,7 @@ fn the_shortest_pause_is_judged_by_the_schedule_alone() {
 /// Every column that people may write is an argument of the same name, and arrives where it should.
 #[test]
 fn every_column_is_an_argument() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
     let arguments: Vec<String> = session.value(
@@ -337,7 +337,7 @@ fn every_column_is_an_argument() {
 
 #[test]
 fn the_defaults_are_sensible() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let stored: Value = session.value(
         "SELECT to_jsonb(a) FROM recur.create('n', '  0   9 * *  mon-fri ', 'p', 'a', timezone => 'europe/BERLIN') AS a",

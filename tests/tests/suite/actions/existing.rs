@@ -50,7 +50,7 @@ fn descriptions(session: &mut Session) -> Vec<String> {
 
 #[test]
 fn fail_upsert_and_add_another() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let first = create(&mut session, "one", "fail");
     let before: serde_json::Value =
@@ -118,7 +118,7 @@ fn fail_upsert_and_add_another() {
 
 #[test]
 fn identity_is_namespace_tenant_name_and_subject() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let make = "SELECT recur.create('n', '@daily', 'p', 'a', namespace => $1, tenant => $2, subject => $3)";
     for namespace in ["x", "y"] {
@@ -144,7 +144,7 @@ fn identity_is_namespace_tenant_name_and_subject() {
 
 #[test]
 fn concurrent_creators() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
 
     let (_, second) = race(&cluster, "fail", "fail", "COMMIT");
@@ -179,7 +179,7 @@ fn concurrent_creators() {
 /// Many at once: exactly one of them creates, and every upsert finds it.
 #[test]
 fn a_crowd_of_creators() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for (on_existing, rows) in [("fail", 1), ("upsert", 1), ("add_another", 8)] {
         let attempts: Vec<_> = (0..8)
@@ -207,8 +207,7 @@ fn a_crowd_of_creators() {
 
 #[test]
 fn a_tenant_has_no_more_than_its_quota() {
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.max_actions_per_tenant = 3");
+    let cluster = Cluster::preloaded("recur.max_actions_per_tenant = 3");
     let mut session = cluster.database("app");
     let make = "SELECT recur.create($1, '@daily', 'p', 'a', tenant => $2)";
     for name in ["a", "b", "c"] {
@@ -237,8 +236,7 @@ fn a_tenant_has_no_more_than_its_quota() {
 
 #[test]
 fn the_last_place_is_given_once_at_every_isolation_level() {
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.max_actions_per_tenant = 3");
+    let cluster = Cluster::preloaded("recur.max_actions_per_tenant = 3");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('a', '@daily', 'p', 'a'); SELECT recur.create('b', '@daily', 'p', 'a')");
     for (isolation, expected) in [

@@ -4,7 +4,7 @@ use pg_recur_tests::Cluster;
 
 #[test]
 fn bad_input_is_refused_by_name_value_and_expectation() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let cases = [
         (
@@ -93,7 +93,7 @@ fn bad_input_is_refused_by_name_value_and_expectation() {
 
 #[test]
 fn states_and_unknown_ids_have_their_own_errors() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('a', '@daily', 'p', 't')", &[]);
     let twice = session.error("SELECT recur.create('a', '@daily', 'p', 't')");
@@ -131,7 +131,7 @@ fn states_and_unknown_ids_have_their_own_errors() {
 
 #[test]
 fn a_plain_update_can_not_store_garbage_either() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('a', '@daily', 'p', 't')", &[]);
     for (change, message) in [
@@ -187,7 +187,7 @@ fn the_public_has_no_rights() {
 /// Whatever fails on a server with pg_recur, of which most has nothing to do with it, says all that it would say without.
 #[test]
 fn the_errors_of_others_arrive_as_they_are() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("CREATE TABLE things (id int PRIMARY KEY)");
     let mut error = |statement: &str| {

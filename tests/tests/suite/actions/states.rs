@@ -33,7 +33,7 @@ fn refused(session: &mut Session, id: Uuid, changes: Value) -> (String, String) 
 
 #[test]
 fn pause_resume_and_delete() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = action(&mut session);
     assert_eq!(
@@ -126,7 +126,7 @@ fn pause_resume_and_delete() {
 
 #[test]
 fn bulk_forms_return_what_they_touched() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for (name, namespace, tenant, team) in [
         ("a", "x", "t1", "red"),
@@ -191,7 +191,7 @@ fn bulk_forms_return_what_they_touched() {
 /// What an admin does with plain SQL goes through the same door.
 #[test]
 fn plain_insert_update_and_delete() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
     let id: Uuid = session.value(
@@ -299,7 +299,7 @@ fn plain_insert_update_and_delete() {
 /// Two who edit at the same time: neither loses what the other did, and who comes too late is told.
 #[test]
 fn concurrent_editors() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = action(&mut session);
     let both = |first: &str, second: &str| -> Result<u64, (String, String, String)> {

@@ -33,7 +33,7 @@ fn refused(session: &mut Session, id: Uuid, changes: Value) -> (String, String) 
 
 #[test]
 fn only_what_is_named_changes_and_null_clears() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = action(&mut session);
     let before = row(&mut session, id);
@@ -124,7 +124,7 @@ fn only_what_is_named_changes_and_null_clears() {
 
 #[test]
 fn unknown_and_maintained_keys_are_refused_by_name() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = action(&mut session);
     for key in [
@@ -210,7 +210,7 @@ fn unknown_and_maintained_keys_are_refused_by_name() {
 #[test]
 fn next_run_at_follows_schedule_zone_and_bounds_and_nothing_else() {
     // No worker: it would make up for what is overdue.
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = action(&mut session);
     let next = |session: &mut Session| -> DateTime<Utc> {
@@ -257,7 +257,7 @@ fn next_run_at_follows_schedule_zone_and_bounds_and_nothing_else() {
 
 #[test]
 fn the_same_is_refused_as_on_creation_and_of_paused_actions_too() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = action(&mut session);
     for _paused in [false, true] {

@@ -24,8 +24,7 @@ fn state(session: &mut Session, id: Uuid) -> String {
 const HEARS: &[(&str, &str)] = &[("POLL", "3600"), ("LEASE", "3"), ("CONCURRENCY", "4")];
 
 fn lives(language: Language) {
-    let mut cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let mut cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let before = mail(&mut session, r#"{"to": "before"}"#);
     let mut consumer = Example::start(language, &cluster, "app", HEARS);
@@ -121,7 +120,7 @@ fn the_node_consumer_lives() {
 
 #[test]
 fn what_takes_too_long_to_finish_is_given_back() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     for language in LANGUAGES {
         let id = mail(&mut session, r#"{"to": "x", "seconds": 3600}"#);

@@ -10,14 +10,15 @@ use tokio::sync::Notify;
 
 fn url(cluster: &Cluster) -> String {
     format!(
-        "host={} user=postgres dbname=app",
-        cluster.sockets().display()
+        "host={} user=postgres dbname={}",
+        cluster.sockets().display(),
+        cluster.name_of("app")
     )
 }
 
 #[test]
 fn errors_have_types() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'");
+    let cluster = Cluster::quiet();
     let mut admin = cluster.database("app");
     let action = idle_action(&mut admin, ", context => '{\"n\": 1}'");
     let id = queue_for(&mut admin, action);
@@ -75,7 +76,7 @@ fn errors_have_types() {
     assert!(matches!(unknown, Error::UnknownDispatch(_)), "{unknown}");
     assert!(!unknown.is_disconnected());
 
-    admin.batch("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'");
+    admin.batch("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
     let gone = runtime.block_on(session.claim(&claim)).unwrap_err();
     assert!(gone.is_disconnected(), "{gone}");
     let misconfigured = runtime
@@ -86,7 +87,7 @@ fn errors_have_types() {
 
 #[test]
 fn handlers_complete_fail_panic_and_leave_contexts() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut admin = cluster.database("app");
     let action = idle_action(&mut admin, ", context => '{\"n\": 1}'");
     let counting = queue_for(&mut admin, action);

@@ -145,8 +145,8 @@ fn every_pair_in_both_orders() {
 
 #[test]
 fn everybody_at_once() {
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.dispatchers = 2\nrecur.batch_size = 7\ndeadlock_timeout = '100ms'",
+    let cluster = Cluster::preloaded(
+        "recur.dispatchers = 2\nrecur.batch_size = 7\ndeadlock_timeout = '100ms'",
     );
     let mut session = cluster.database("app");
     let policies = ["allow", "skip", "queue_one", "cancel_previous"];

@@ -34,9 +34,7 @@ fn batches_before(session: &mut Session, tenant: &str) -> i64 {
 
 #[test]
 fn a_heavy_tenant_delays_another_by_a_batch_or_two() {
-    let cluster = Cluster::with(&format!(
-        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = {BATCH}\nautovacuum = off"
-    ));
+    let cluster = Cluster::preloaded(&format!("recur.batch_size = {BATCH}\nautovacuum = off"));
     for (database, heavy, others) in [
         ("tenants", "heavy", vec!["light", "default", "zzz"]),
         ("untenanted", "default", vec!["light", "zzz"]),
@@ -65,9 +63,7 @@ fn a_heavy_tenant_delays_another_by_a_batch_or_two() {
 /// More tenants than one turn looks at, all but a few of which have nothing to do.
 #[test]
 fn tenants_that_wait_for_nothing_keep_nobody_from_his_turn() {
-    let cluster = Cluster::with(&format!(
-        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = {BATCH}\nautovacuum = off"
-    ));
+    let cluster = Cluster::preloaded(&format!("recur.batch_size = {BATCH}\nautovacuum = off"));
     let mut session = cluster.database("app");
     let waiting = ["t0300", "t1100"];
     session.batch(
@@ -95,7 +91,7 @@ fn tenants_that_wait_for_nothing_keep_nobody_from_his_turn() {
 /// Not that anybody should set it so, but whoever's turn it is, nobody suffers for it.
 #[test]
 fn a_timer_that_is_due_without_a_next_run_spoils_no_turn() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.batch_size = 2");
+    let cluster = Cluster::preloaded("recur.batch_size = 2");
     // It is found in the tenants' turn, and in that of those without one: a backlog of others is older.
     for (database, heavy, odd) in [
         ("tenants", "default", "odd"),
@@ -130,9 +126,7 @@ fn a_timer_that_is_due_without_a_next_run_spoils_no_turn() {
 
 #[test]
 fn what_becomes_due_during_a_drain_is_not_behind_all_of_it() {
-    let cluster = Cluster::with(&format!(
-        "shared_preload_libraries = 'pg_recur'\nrecur.batch_size = {BATCH}\nautovacuum = off"
-    ));
+    let cluster = Cluster::preloaded(&format!("recur.batch_size = {BATCH}\nautovacuum = off"));
     let mut session = cluster.database("app");
     let mut other = cluster.session("app");
     pile_up(&mut session, "heavy", &[]);
@@ -168,9 +162,7 @@ fn what_becomes_due_during_a_drain_is_not_behind_all_of_it() {
 
 #[test]
 fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.dispatchers = 3\nrecur.batch_size = 25",
-    );
+    let cluster = Cluster::preloaded("recur.dispatchers = 3\nrecur.batch_size = 25");
     let mut session = cluster.database("app");
     session.batch(
         "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all', max_runs => 20, tenant => 't' || n % 7))

@@ -22,7 +22,7 @@ fn dispatch_count(session: &mut Session, action: Uuid) -> i64 {
 
 #[test]
 fn a_due_action_becomes_a_dispatch_and_a_notification() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -69,7 +69,7 @@ fn a_due_action_becomes_a_dispatch_and_a_notification() {
 
 #[test]
 fn pause_stops_it_and_resume_goes_on() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let action = create(&mut session, "tick", EVERY_SECOND);
     eventually("it fires", || dispatch_count(&mut session, action) > 0);
@@ -99,7 +99,7 @@ fn pause_stops_it_and_resume_goes_on() {
 
 #[test]
 fn what_is_rolled_back_never_fires() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch("BEGIN");
     create(&mut session, "never", EVERY_SECOND);
@@ -120,7 +120,7 @@ fn what_is_rolled_back_never_fires() {
 
 #[test]
 fn each_database_fires_its_own() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut red = cluster.database("red");
     let mut blue = cluster.database("blue");
     let in_red = create(&mut red, "tick", EVERY_SECOND);
@@ -133,7 +133,7 @@ fn each_database_fires_its_own() {
 
 #[test]
 fn an_earlier_instant_wakes_a_sleeping_dispatcher() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     // It now sleeps for a year: the cluster's safety net is an hour wide.
     create(&mut session, "new year", "@yearly");
@@ -145,7 +145,7 @@ fn an_earlier_instant_wakes_a_sleeping_dispatcher() {
 
 #[test]
 fn runs_end_with_max_runs_and_with_ends_at() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let counted: Uuid = session.value(
         "SELECT id FROM recur.create('counted', '* * * * * *', 'p', 'a', max_runs => 2)",
@@ -171,7 +171,7 @@ fn runs_end_with_max_runs_and_with_ends_at() {
 
 #[test]
 fn claim_and_complete() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     create(&mut session, "tick", EVERY_SECOND);
     let (id, attempt): (Uuid, i32) = pg_recur_tests::eventually_some("a claim", || {
@@ -232,7 +232,7 @@ fn a_database_with_odd_settings_fires_all_the_same() {
 /// Being on disk when the instant comes, a dispatch is announced without waiting for one.
 #[test]
 fn a_dispatch_is_staged_just_before_its_instant() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     create(&mut session, "tick", EVERY_SECOND);
     let staged = "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at";
@@ -266,7 +266,7 @@ fn a_dispatch_is_staged_just_before_its_instant() {
 
 #[test]
 fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let held = create(&mut session, "held", EVERY_SECOND);
     let tick = create(&mut session, "tick", EVERY_SECOND);
@@ -296,7 +296,7 @@ fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
 
 #[test]
 fn without_look_ahead_nothing_is_staged() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 0");
+    let cluster = Cluster::preloaded("recur.lookahead = 0");
     let mut session = cluster.database("app");
     let action = create(&mut session, "tick", EVERY_SECOND);
     eventually("it fires", || dispatch_count(&mut session, action) >= 3);

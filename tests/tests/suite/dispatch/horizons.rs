@@ -159,7 +159,7 @@ fn what_ended_ahead_is_revived_by_an_edit() {
 
 #[test]
 fn what_lies_ahead_is_announced_at_its_time() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -227,7 +227,7 @@ fn set_off(session: &mut Session, instant: DateTime<Utc>) {
 
 #[test]
 fn a_herd_is_staged_and_announced_at_its_instant() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 30");
+    let cluster = Cluster::preloaded("recur.lookahead = 30");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -289,7 +289,7 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
 /// An action that is due all the time keeps nobody from seeing a herd come.
 #[test]
 fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 30");
+    let cluster = Cluster::preloaded("recur.lookahead = 30");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('tick', '* * * * * *', 'p', 'tick')");
     eventually("it ticks", || {
@@ -316,9 +316,7 @@ fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
 /// More of them than a batch holds, and they are not moved on.
 #[test]
 fn those_that_have_to_be_decided_at_the_instant_keep_no_other_from_being_staged() {
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60\nrecur.batch_size = 100",
-    );
+    let cluster = Cluster::preloaded("recur.lookahead = 60\nrecur.batch_size = 100");
     let mut session = cluster.database("app");
     let instant = gather_with(&mut session, 350, HERD, 50);
     eventually("all others are staged", || {
@@ -334,7 +332,7 @@ fn those_that_have_to_be_decided_at_the_instant_keep_no_other_from_being_staged(
 /// What could not be locked in time is not taken for what has been staged.
 #[test]
 fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60");
+    let cluster = Cluster::preloaded("recur.lookahead = 60");
     let mut session = cluster.database("app");
     let mut observer = cluster.session("app");
     let mut holder = cluster.session("app");
@@ -367,7 +365,7 @@ fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
 #[test]
 fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
     const ROUNDS: i64 = 20;
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.lookahead = 60");
+    let cluster = Cluster::preloaded("recur.lookahead = 60");
     let mut session = cluster.database("app");
     let instant = gather_with(&mut session, HERD, 0, 50);
     let batches = |session: &mut Session| -> i64 {

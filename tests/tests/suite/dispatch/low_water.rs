@@ -24,9 +24,7 @@ fn entries_read(session: &mut Session) -> i64 {
 
 #[test]
 fn a_held_snapshot_does_not_make_every_tick_slower() {
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nautovacuum = off\nstats_fetch_consistency = none",
-    );
+    let cluster = Cluster::preloaded("autovacuum = off\nstats_fetch_consistency = none");
     let mut session = cluster.database("app");
     session.execute("SELECT count(recur.create('a' || n, '@yearly', 'p', 't')) FROM generate_series(1, $1::bigint) AS n", &[&ACTIONS]);
     let mut holder = cluster.session("app");
@@ -80,8 +78,7 @@ fn asleep(session: &mut Session) {
 #[test]
 fn an_earlier_instant_is_seen_at_once() {
     // The safety net is an hour wide: whatever fires below fires because it was heard of.
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nmax_prepared_transactions = 5");
+    let cluster = Cluster::preloaded("max_prepared_transactions = 5");
     let mut session = prepared(&cluster);
     let dispatched = |session: &mut Session, name: &str| -> i64 {
         session.value(
@@ -130,8 +127,7 @@ fn prepare_a_run(session: &mut Session, name: &str) {
 
 #[test]
 fn what_was_prepared_before_a_restart_is_seen_when_it_is_committed() {
-    let settings = "shared_preload_libraries = 'pg_recur'\nmax_prepared_transactions = 5";
-    let mut cluster = Cluster::with(settings);
+    let mut cluster = Cluster::preloaded("max_prepared_transactions = 5");
     let mut session = prepared(&cluster);
     for (round, shutdown) in [Shutdown::Fast, Shutdown::Immediate]
         .into_iter()
@@ -152,8 +148,7 @@ fn what_was_prepared_before_a_restart_is_seen_when_it_is_committed() {
 /// Other people's transactions change nothing that the dispatcher has to look at again.
 #[test]
 fn a_prepared_transaction_of_somebody_else_repeats_no_announcement() {
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nmax_prepared_transactions = 5");
+    let cluster = Cluster::preloaded("max_prepared_transactions = 5");
     let mut session = prepared(&cluster);
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -184,20 +179,13 @@ fn a_prepared_transaction_of_somebody_else_repeats_no_announcement() {
 
 #[test]
 fn what_is_restored_is_seen_at_once() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch("SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all')) FROM generate_series(1, 5) AS n");
     eventually("they fire", || runs(&mut session, "a5") > 0);
     let dump = cluster.dump("app");
-    cluster
-        .session("postgres")
-        .batch("CREATE DATABASE restored");
-    let output = cluster.psql("restored", &dump);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    cluster.empty_database("restored", "");
+    cluster.run_script("restored", &dump);
     let mut restored = cluster.session("restored");
     let seen = runs(&mut restored, "a1");
     eventually("they fire where they were restored", || {

@@ -92,7 +92,7 @@ fn many_are_told_as_a_count_for_each_provider_and_channel() {
 /// To count a herd takes a while: those who listen need not wait for it.
 #[test]
 fn of_a_herd_the_first_are_told_before_all_are_counted() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut session = cluster.database("app");
     session.batch(
         "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, created_at, available_at)
@@ -118,7 +118,7 @@ fn of_a_herd_the_first_are_told_before_all_are_counted() {
 
 #[test]
 fn a_listener_and_a_poller_see_every_dispatch() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -146,9 +146,7 @@ fn a_listener_and_a_poller_see_every_dispatch() {
 #[test]
 fn what_is_available_later_is_told_then_whoever_wrote_it() {
     // The worker that tells is the first dispatcher; others write as well, and sessions do.
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.dispatchers = 3\nrecur.notify_each_max = 1000",
-    );
+    let cluster = Cluster::preloaded("recur.dispatchers = 3\nrecur.notify_each_max = 1000");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -186,7 +184,7 @@ fn what_is_available_later_is_told_then_whoever_wrote_it() {
 
 #[test]
 fn who_commits_after_the_instant_is_told_of_too() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -288,7 +286,7 @@ fn an_open_report_of_a_consumer_keeps_nobody_waiting() {
 
 #[test]
 fn a_batch_that_fails_repeats_no_announcement() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -333,9 +331,7 @@ fn without_checks(session: &mut Session) {
 fn one_that_can_not_be_told_keeps_no_other_from_being_told() {
     // One by one, and as counts.
     for each_max in [100, 1] {
-        let cluster = Cluster::with(&format!(
-            "shared_preload_libraries = 'pg_recur'\nrecur.notify_each_max = {each_max}"
-        ));
+        let cluster = Cluster::preloaded(&format!("recur.notify_each_max = {each_max}"));
         let mut session = cluster.database("app");
         without_checks(&mut session);
         let mut listener = cluster.session("app");

@@ -125,7 +125,7 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
 /// Mute is for what happens by itself: what people do is announced all the same.
 #[test]
 fn events_are_announced_when_they_are_committed() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur_events");
@@ -207,7 +207,7 @@ fn events_stay_as_they_are() {
 /// What happens by itself is recorded of a muted action as of any other, but nobody is woken for it.
 #[test]
 fn mute_silences_what_happens_by_itself() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur_events");

@@ -106,7 +106,7 @@ fn filters_narrow_and_combine() {
 /// What is created, deleted or renamed between two pages moves no other row to another page.
 #[test]
 fn pages_are_stable() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     // Equal names too: they differ by id alone.
     session.batch(
@@ -142,7 +142,7 @@ fn pages_are_stable() {
 /// a role that sees only its own, which are many.
 #[test]
 fn every_filter_has_an_index() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut session = cluster.database("app");
     session.batch("CREATE ROLE alice; CREATE ROLE app; SELECT recur.grant_access('app', 'reader')");
     // Rows as create would make them, in bulk.
@@ -229,7 +229,7 @@ fn plan_of(cluster: &Cluster, role: &str, call: &str) -> String {
 
 #[test]
 fn history_is_newest_first_and_pages_backwards() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id: Uuid = session.value("SELECT id FROM recur.create('n', '@yearly', 'p', 'a')", &[]);
     session.execute(
@@ -273,7 +273,7 @@ fn history_is_newest_first_and_pages_backwards() {
 
 #[test]
 fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
     let id: Uuid = session.value(
@@ -363,7 +363,7 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
 
 #[test]
 fn the_forecast_counts_what_is_coming_minute_by_minute() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch(
         "SET timezone = 'UTC';
@@ -395,7 +395,7 @@ fn the_forecast_counts_what_is_coming_minute_by_minute() {
 /// As psql shows it, with names and schedules of any length, in a terminal of 120 columns.
 #[test]
 fn the_overview_fits_a_terminal() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create(repeat('long name ', 10), '0 9 * * MON-FRI', 'p', 'a', timezone => 'America/Argentina/ComodRivadavia');

@@ -82,7 +82,7 @@ fn what_is_written_ahead_of_its_time_is_not_late_yet() {
 
 #[test]
 fn workers_show_what_they_do_and_wait_for() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.dispatchers = 2");
+    let cluster = Cluster::preloaded("recur.dispatchers = 2");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('a', '@yearly', 'p', 't')");
     let view = "SELECT duty || ' ' || state || ' ' || coalesce(waits_for, '-') FROM recur.workers
@@ -126,7 +126,7 @@ fn workers_show_what_they_do_and_wait_for() {
 
 #[test]
 fn a_worker_that_fails_backs_off_and_says_so() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch(
         "CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS
@@ -135,8 +135,9 @@ fn a_worker_that_fails_backs_off_and_says_so() {
          SELECT recur.create('a', '* * * * * *', 'p', 't')",
     );
     eventually("it backs off", || {
-        session.texts("SELECT waits_for FROM recur.workers WHERE state = 'backing off' AND duty = 'dispatcher'", &[])
-            == ["the next try, after an error"]
+        let waits = "SELECT waits_for FROM recur.workers
+                      WHERE database = current_database() AND state = 'backing off' AND duty = 'dispatcher'";
+        session.texts(waits, &[]) == ["the next try, after an error"]
     });
     let failed: i64 = session.value("SELECT failed_batches FROM recur.stats", &[]);
     assert!(failed > 0);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Dispatches nothing until it is told to: what is compared stands still.
-const STILL: &str = "shared_preload_libraries = 'pg_recur'\nrecur.enabled = off";
+const STILL: &str = "recur.enabled = off";
 
 fn run(mut command: Command) -> String {
     let output = command.output().expect("the program runs");
@@ -99,7 +99,7 @@ fn fires(cluster: &Cluster) {
 #[test]
 fn a_dump_brings_everything_back() {
     for owner in ["postgres", "dba"] {
-        let (source, target) = (Cluster::with(STILL), Cluster::with(STILL));
+        let (source, target) = (Cluster::preloaded(STILL), Cluster::preloaded(STILL));
         prepare(&source, owner);
         fill(&source, owner);
         prepare(&target, owner);
@@ -166,7 +166,7 @@ fn a_dump_brings_everything_back() {
 
 #[test]
 fn a_dump_of_the_schema_alone_has_no_rows_and_works() {
-    let (source, target) = (Cluster::with(STILL), Cluster::with(STILL));
+    let (source, target) = (Cluster::preloaded(STILL), Cluster::preloaded(STILL));
     prepare(&source, "postgres");
     fill(&source, "postgres");
     prepare(&target, "postgres");
@@ -195,7 +195,7 @@ fn a_dump_of_the_schema_alone_has_no_rows_and_works() {
 
 #[test]
 fn a_copy_of_a_database_has_everything() {
-    let cluster = Cluster::with(STILL);
+    let cluster = Cluster::preloaded(STILL);
     prepare(&cluster, "postgres");
     fill(&cluster, "postgres");
     let before = contents(&mut cluster.session("app"));
@@ -295,7 +295,7 @@ fn released() -> Vec<String> {
 /// without a function, a column and their like; should a release be frozen in sql/upgrades, it is tried as well.
 #[test]
 fn an_older_version_is_upgraded_in_place() {
-    let cluster = Cluster::with(STILL);
+    let cluster = Cluster::preloaded(STILL);
     prepare(&cluster, "dba");
     let mut fresh = cluster.session_as("dba", "app");
     fresh.batch("CREATE EXTENSION pg_recur");

@@ -21,7 +21,7 @@ fn strings(session: &mut Session, query: &str) -> Vec<String> {
 /// Every object says what it is: in psql, \d+ and \df+ are the manual.
 #[test]
 fn everything_has_a_comment() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let silent = strings(
         &mut session,
@@ -64,7 +64,7 @@ fn everything_has_a_comment() {
 
 #[test]
 fn the_reference_says_what_the_catalog_says() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     // As the documentation shows times and defaults.
     session.batch("SET timezone = 'UTC'; SET search_path = pg_catalog");

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 #[test]
 fn reports_in_batches() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'");
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
     queue_many(&mut session, 6);

@@ -18,7 +18,7 @@ fn claimed(session: &mut Session, arguments: &str) -> Vec<Uuid> {
 
 #[test]
 fn priority_first_then_time_and_nothing_before_its_time() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let old = queue(&mut session, "available_at = now() - interval '2 hours'");
     let new = queue(&mut session, "available_at = now() - interval '1 hour'");
@@ -35,7 +35,7 @@ fn priority_first_then_time_and_nothing_before_its_time() {
 
 #[test]
 fn filters_hold_together() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let mail = queue(&mut session, "provider = 'mail', tenant = 'acme'");
     let sms = queue(
@@ -68,7 +68,7 @@ fn filters_hold_together() {
 
 #[test]
 fn a_claim_says_who_has_it_and_until_when() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for (lease, argument, seconds) in [
         ("NULL", "", 300),
@@ -115,7 +115,7 @@ fn a_claim_says_who_has_it_and_until_when() {
 #[test]
 fn many_claimants_share_none() {
     const EACH: i32 = 2000;
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     queue_many(&mut session, EACH);
     let claimants: Vec<_> = (0..8)
@@ -145,7 +145,7 @@ fn many_claimants_share_none() {
 
 #[test]
 fn of_a_group_one_runs_at_a_time() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let first = queue(
         &mut session,
@@ -179,7 +179,7 @@ fn of_a_group_one_runs_at_a_time() {
 
 #[test]
 fn of_a_group_the_next_runs_while_somebody_holds_the_first() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let first = queue(
         &mut session,
@@ -205,7 +205,7 @@ fn of_a_group_the_next_runs_while_somebody_holds_the_first() {
 
 #[test]
 fn groups_hold_under_concurrency() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.execute(
         "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, lock_group)
@@ -256,7 +256,7 @@ fn groups_hold_under_concurrency() {
 
 #[test]
 fn a_rollback_gives_the_dispatch_back_at_once() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("CREATE TABLE invoices (dispatch uuid PRIMARY KEY)");
     let id = queue(&mut session, "");
@@ -393,7 +393,7 @@ fn every_claim_reads_the_index_in_order() {
 
 #[test]
 fn every_report_finds_its_dispatch_by_its_id() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     queue_many(&mut session, 500);
     // By the numbers that the planner has, nothing runs.
@@ -427,7 +427,7 @@ fn every_report_finds_its_dispatch_by_its_id() {
 #[test]
 fn claims_go_on_while_leases_expire() {
     const EXPIRED: i32 = 10_000;
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'");
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     queue_many(&mut session, EXPIRED);
     session.batch("SELECT count(*) FROM recur.claim(10000)");

@@ -109,6 +109,7 @@ fn read_by_a_claim(session: &mut Session, limit: usize) -> i64 {
 /// A database in which nothing that is dead goes away while the second session is there: thousands are.
 fn with_the_dead(cluster: &Cluster) -> (Session, Session) {
     let mut session = cluster.database("app");
+    session.batch("SET stats_fetch_consistency = none");
     let mut holder = cluster.session("app");
     holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM recur.timers");
     queue_many(&mut session, DEAD);
@@ -118,12 +119,6 @@ fn with_the_dead(cluster: &Cluster) -> (Session, Session) {
     (session, holder)
 }
 
-fn cluster_without_vacuum() -> Cluster {
-    Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.enabled = off\nautovacuum = off\nstats_fetch_consistency = none",
-    )
-}
-
 /// A mark in front of all the dead, as an hour ago it would have been right.
 fn mark_in_front(session: &mut Session) {
     mark(session, "NULL", "2 hours");
@@ -131,7 +126,7 @@ fn mark_in_front(session: &mut Session) {
 
 #[test]
 fn a_mark_spares_the_dead() {
-    let cluster = cluster_without_vacuum();
+    let cluster = Cluster::quiet();
     let (mut session, _holder) = with_the_dead(&cluster);
     queue_many(&mut session, 1_000);
     // All at the same time, as a herd is.
@@ -163,7 +158,7 @@ fn a_mark_spares_the_dead() {
 
 #[test]
 fn a_mark_gets_past_what_waits_for_its_group() {
-    let cluster = cluster_without_vacuum();
+    let cluster = Cluster::quiet();
     let (mut session, _holder) = with_the_dead(&cluster);
     queue(&mut session, "lock_group = 'g'");
     assert_eq!(claimed(&mut session, "1").len(), 1);
@@ -189,7 +184,7 @@ fn a_mark_gets_past_what_waits_for_its_group() {
 
 #[test]
 fn a_consumer_that_keeps_up_has_a_mark_too() {
-    let cluster = cluster_without_vacuum();
+    let cluster = Cluster::quiet();
     let (mut session, _holder) = with_the_dead(&cluster);
     mark_in_front(&mut session);
     let mut read = Vec::new();

@@ -6,11 +6,6 @@ use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Leases that run out in these tests are seen by nobody but the tests.
-fn without_workers() -> Cluster {
-    Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'")
-}
-
 /// The error of a report: SQLSTATE, message and detail.
 fn refused(session: &mut Session, sql: &str) -> (String, String, String) {
     let Err(error) = session.0.query(sql, &[]) else {
@@ -66,7 +61,7 @@ fn all_refused(session: &mut Session, id: Uuid, attempt: i32, detail: &str) {
 
 #[test]
 fn an_attempt_that_is_over_can_not_report() {
-    let cluster = without_workers();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = queue(&mut session, "");
     all_refused(
@@ -122,7 +117,7 @@ fn an_attempt_that_is_over_can_not_report() {
 
 #[test]
 fn exactly_max_attempts_with_pauses_that_grow() {
-    let cluster = without_workers();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(
         &mut session,
@@ -204,7 +199,7 @@ fn exactly_max_attempts_with_pauses_that_grow() {
 
 #[test]
 fn a_failure_may_say_that_another_try_is_of_no_use() {
-    let cluster = without_workers();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = queue(&mut session, "");
     claim_this(&mut session, id);
@@ -264,7 +259,7 @@ fn a_failure_may_say_that_another_try_is_of_no_use() {
 
 #[test]
 fn extend_and_release() {
-    let cluster = without_workers();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = queue(&mut session, "lease = '1 minute', max_attempts = 1");
     session.batch("SELECT recur.claim(1, lease => '1 hour')");
@@ -311,7 +306,7 @@ fn extend_and_release() {
 
 #[test]
 fn counters_history_and_the_contact() {
-    let cluster = without_workers();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for (keep, kept) in [
         ("all", "completed failed"),

@@ -70,7 +70,7 @@ fn more_than_a_hundred_years_are_refused() {
 /// Nor can a role bring them in past the functions.
 #[test]
 fn they_are_refused_in_rows_too() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.enabled = off");
+    let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = cluster.database("app");
     admin.batch("CREATE ROLE author LOGIN; SELECT recur.grant_access('author', 'author')");
     let mut author = cluster.session_as("author", "app");

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 #[test]
 fn expired_leases_come_back_or_end() {
     // The maintenance worker looks as often as this: a claim does not wake it.
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -82,8 +81,7 @@ fn of_provider(session: &mut Session, provider: &str, wanted: &str) -> i64 {
 /// A consumer may report within a transaction of its own that takes its time. Then its action can't be counted for.
 #[test]
 fn an_open_report_keeps_only_its_own_action_waiting() {
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
     let reported = queue_for(&mut session, action);
@@ -137,8 +135,7 @@ fn an_open_report_keeps_only_its_own_action_waiting() {
 
 #[test]
 fn one_that_can_not_be_given_back_keeps_no_other() {
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     queue_many(&mut session, 20);
     let bad = queue(&mut session, "provider = 'bad'");

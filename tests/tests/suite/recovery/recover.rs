@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 #[test]
 fn recover_gives_up_what_is_old_and_nothing_else() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     queue_many(&mut session, 3);
     session.batch("SELECT count(*) FROM recur.claim(3, lease => '10 days')");
@@ -45,7 +45,7 @@ fn recover_gives_up_what_is_old_and_nothing_else() {
 
 #[test]
 fn cancelling() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.databases = 'none'");
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let waiting = queue(&mut session, "");
     let row = &session.rows(
@@ -110,7 +110,7 @@ fn cancelling() {
 
 #[test]
 fn deleting_an_action_withdraws_what_is_pending() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
     let running = queue_for(&mut session, action);
@@ -136,7 +136,7 @@ fn versions(session: &mut Session, action: Uuid) -> Vec<(i32, Option<Value>, Opt
 
 #[test]
 fn a_context_goes_from_run_to_run() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, ", context => '{\"page\": 1}'");
     assert_eq!(
@@ -241,7 +241,7 @@ fn a_context_goes_from_run_to_run() {
 
 #[test]
 fn purging_by_hand() {
-    let cluster = Cluster::start();
+    let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
     queue_many(&mut session, 6);

@@ -6,9 +6,7 @@ use uuid::Uuid;
 
 #[test]
 fn a_clock_that_is_set_back_puts_nobody_to_sleep_for_as_long() {
-    let (cluster, clock) = Cluster::with_clock(
-        "shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'",
-    );
+    let (cluster, clock) = Cluster::with_clock("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -31,9 +29,7 @@ fn a_clock_that_is_set_back_puts_nobody_to_sleep_for_as_long() {
 
 #[test]
 fn a_clock_that_is_set_forward_is_noticed_soon() {
-    let (cluster, clock) = Cluster::with_clock(
-        "shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'",
-    );
+    let (cluster, clock) = Cluster::with_clock("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");

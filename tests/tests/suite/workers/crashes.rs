@@ -75,7 +75,7 @@ fn a_killed_dispatcher_costs_nothing_but_time() {
 
 #[test]
 fn a_server_that_dies_goes_on_where_it_was() {
-    let mut cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nfsync = on");
+    let mut cluster = Cluster::preloaded("fsync = on");
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('tick', '* * * * * *', 'p', 'a')", &[]);
     for shutdown in [Shutdown::Immediate, Shutdown::Kill, Shutdown::Fast] {

@@ -4,8 +4,7 @@ use pg_recur_tests::{Cluster, Shutdown, books, eventually, eventually_some};
 
 #[test]
 fn a_promoted_standby_goes_on_where_the_primary_was() {
-    let mut primary =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nfsync = on\nrecur.dispatchers = 2");
+    let mut primary = Cluster::preloaded("fsync = on\nrecur.dispatchers = 2");
     let mut session = primary.database("app");
     session.batch(
         "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => (ARRAY['once', 'skip', 'all'])[1 + n % 3]))

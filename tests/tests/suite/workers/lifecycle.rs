@@ -44,8 +44,7 @@ fn the_extension_can_be_dropped_and_created_again() {
 /// The workers remember where their indexes are, and who owns the tables.
 #[test]
 fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
-    let cluster =
-        Cluster::with("shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '200ms'");
+    let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     fires(&mut session, "tick");
     session.batch("SELECT recur.pause(recur.id_of('tick')); CREATE ROLE keeper; GRANT ALL ON SCHEMA recur TO keeper");
@@ -221,9 +220,7 @@ fn an_idle_dispatcher_holds_nothing_and_does_nothing() {
 /// A look at the timers is a transaction, but none that has to be logged.
 #[test]
 fn looking_uses_up_no_transaction_ids() {
-    let cluster = Cluster::with(
-        "shared_preload_libraries = 'pg_recur'\nrecur.check_interval = '100ms'\nautovacuum = off",
-    );
+    let cluster = Cluster::preloaded("recur.check_interval = '100ms'\nautovacuum = off");
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('new year', '@yearly', 'p', 'a')", &[]);
     let looks = |session: &mut Session| -> Vec<DateTime<Utc>> {
@@ -286,8 +283,9 @@ fn without_preload_everything_works_but_the_worker() {
 
 #[test]
 fn a_schema_that_somebody_else_made_is_not_adopted() {
-    let cluster = Cluster::start();
-    let mut session = cluster.session("postgres");
+    let cluster = Cluster::quiet();
+    cluster.empty_database("app", "");
+    let mut session = cluster.session("app");
     session.batch("CREATE SCHEMA recur");
     let (code, ..) = session.error("CREATE EXTENSION pg_recur");
     assert_eq!(code, "42P06");

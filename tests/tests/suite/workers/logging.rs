@@ -25,7 +25,7 @@ fn count(cluster: &Cluster, start: &str) -> usize {
 
 #[test]
 fn the_log_tells_what_operators_need() {
-    let cluster = Cluster::with("shared_preload_libraries = 'pg_recur'\nlog_min_messages = debug1");
+    let cluster = Cluster::preloaded("log_min_messages = debug1");
     let mut session = cluster.database("app");
     session.batch(
         "ALTER TABLE recur.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed');
