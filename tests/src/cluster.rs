@@ -250,6 +250,16 @@ impl Cluster {
         said
     }
 
+    /// The plans of this statement and of those that its functions run, as this role gets them.
+    #[track_caller]
+    pub fn plans(&self, database: &str, role: &str, statement: &str) -> String {
+        let script = format!(
+            "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+             SET client_min_messages = log; SET ROLE {role}; {statement};"
+        );
+        self.run_script(database, &script)
+    }
+
     /// What pg_dump says of a database.
     pub fn dump(&self, database: &str) -> String {
         succeed(

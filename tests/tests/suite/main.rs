@@ -4,6 +4,7 @@ mod access;
 mod actions;
 mod clients;
 mod dispatch;
+mod history;
 mod inspect;
 mod install;
 mod queue;

@@ -16,7 +16,7 @@ const KNOWN: &str = "known";
 const NOBODYS: [&str; 3] = ["history_turns", "stats", "workers"];
 
 /// A database in which `victim` has rows in every table, and one login role for each level, named like it.
-fn prepare(cluster: &Cluster) -> Session {
+pub(super) fn prepare(cluster: &Cluster) -> Session {
     let mut admin = cluster.database("app");
     admin.batch("CREATE ROLE victim LOGIN; CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA recur TO stranger");
     admin.batch("SELECT recur.grant_access('victim', 'author'); SELECT recur.grant_access('victim', 'consumer')");
@@ -56,25 +56,14 @@ fn prepare(cluster: &Cluster) -> Session {
     admin
 }
 
-fn strings(session: &mut Session, query: &str) -> Vec<String> {
-    session
-        .rows(query, &[])
-        .iter()
-        .map(|row| row.get(0))
-        .collect()
-}
-
 /// Tables, views and sequences; the partitions too.
-fn relations(session: &mut Session) -> Vec<String> {
-    strings(
-        session,
-        "SELECT relname::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
-          ORDER BY 1",
-    )
+pub(super) fn relations(session: &mut Session) -> Vec<String> {
+    session.texts("SELECT relname::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+          ORDER BY 1", &[])
 }
 
 /// A call of each function of the schema, with arguments that mean the victim's things wherever they can.
-fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
+pub(super) fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
     let rows = session.rows(
         "SELECT p.oid::regprocedure::text, p.proname::text,
                 ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
@@ -110,37 +99,6 @@ fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
             }
         })
         .collect()
-}
-
-#[test]
-fn the_public_can_do_nothing() {
-    let cluster = Cluster::start();
-    let mut admin = prepare(&cluster);
-    let mut stranger = cluster.session_as("stranger", "app");
-    for (signature, call) in calls(&mut admin, "00000000-0000-0000-0000-000000000000") {
-        assert_eq!(stranger.error(&call).0, "42501", "{signature}");
-    }
-    for relation in relations(&mut admin) {
-        for statement in [
-            format!("SELECT * FROM recur.{relation}"),
-            format!("INSERT INTO recur.{relation} DEFAULT VALUES"),
-            format!("DELETE FROM recur.{relation}"),
-            format!("TRUNCATE recur.{relation}"),
-        ] {
-            let code = stranger.error(&statement).0;
-            // Nobody at all can write a sequence, or a view that is a union.
-            assert!(
-                ["42501", "42809", "55000"].contains(&code.as_str()),
-                "{statement}: {code}"
-            );
-        }
-    }
-    admin.batch("REVOKE USAGE ON SCHEMA recur FROM stranger");
-    let (code, message, _) = stranger.error("SELECT recur.tzdata_version()");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42501", "permission denied for schema recur")
-    );
 }
 
 /// A role of any level but admin sees no row of the victim in any table.
@@ -181,15 +139,12 @@ fn every_table_hides_the_rows_of_others() {
             assert_eq!(seen, if hidden { 0 } else { all }, "{level}: {relation}");
         }
         // What is granted to write is granted on what is the role's own, or on the view that checks.
-        let writable: BTreeSet<String> = strings(
-            &mut admin,
-            &format!(
+        let writable: BTreeSet<String> = admin.texts(&format!(
                 "SELECT relname::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v')
                     AND (has_table_privilege('{level}', oid, 'INSERT') OR has_table_privilege('{level}', oid, 'UPDATE')
                          OR has_table_privilege('{level}', oid, 'DELETE') OR has_table_privilege('{level}', oid, 'TRUNCATE')
                          OR has_table_privilege('{level}', oid, 'TRIGGER') OR has_table_privilege('{level}', oid, 'REFERENCES'))"
-            ),
-        )
+            ), &[])
         .into_iter()
         .collect();
         for relation in &writable {
@@ -210,12 +165,9 @@ fn every_table_hides_the_rows_of_others() {
 fn every_function_bears_null() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
-    let calls = strings(
-        &mut admin,
-        "SELECT format('SELECT %I.%I(%s)', 'recur', p.proname,
+    let calls = admin.texts("SELECT format('SELECT %I.%I(%s)', 'recur', p.proname,
                        (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
-           FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype",
-    );
+           FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype", &[]);
     for call in calls {
         if let Err(error) = admin.0.query(&call, &[]) {
             let (code, message, _) = database_error(&error);
@@ -242,11 +194,8 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
     let relations: Vec<String> = relations(&mut admin);
     let before = fingerprint(&mut admin, &relations);
     assert!(before.contains(SECRET));
-    let mut ids = strings(&mut admin, "SELECT id::text FROM recur.dispatches");
-    ids.extend(strings(
-        &mut admin,
-        "SELECT id::text FROM recur.recurring_actions",
-    ));
+    let mut ids = admin.texts("SELECT id::text FROM recur.dispatches", &[]);
+    ids.extend(admin.texts("SELECT id::text FROM recur.recurring_actions", &[]));
     for level in ["reader", "author", "consumer"] {
         let mut session = cluster.session_as(level, "app");
         let mut called = 0;
@@ -309,11 +258,11 @@ fn every_public_function_belongs_to_a_level() {
     let mut admin = prepare(&cluster);
     // Whoever owns the database hands out the rights.
     let owners_own = ["grant_access", "revoke_access"];
-    let forgotten: Vec<String> = strings(
-        &mut admin,
+    let forgotten: Vec<String> = admin.texts(
         "SELECT p.oid::regprocedure::text FROM pg_proc AS p
           WHERE p.pronamespace = 'recur'::regnamespace AND p.proname NOT LIKE '\\_%'
             AND NOT has_function_privilege('admin', p.oid, 'EXECUTE')",
+        &[],
     );
     let forgotten: Vec<&String> = forgotten
         .iter()
@@ -333,15 +282,12 @@ fn every_public_function_belongs_to_a_level() {
             .session_as(level, "app")
             .value("SELECT recur._is_admin()", &[]);
         assert_eq!(is_admin, level == "admin");
-        let dangerous = strings(
-            &mut admin,
-            &format!(
+        let dangerous = admin.texts(&format!(
                 "SELECT p.oid::regprocedure::text FROM pg_proc AS p
                   WHERE p.pronamespace = 'recur'::regnamespace AND p.proname LIKE '\\_%' AND p.proname <> '_admin'
                     AND (p.provolatile = 'v' OR p.prosecdef) AND p.proname <> ALL (recur._functions_of('{level}'))
                     AND has_function_privilege('{level}', p.oid, 'EXECUTE')"
-            ),
-        );
+            ), &[]);
         assert_eq!(dangerous, Vec::<String>::new(), "{level}");
     }
 }
@@ -417,109 +363,5 @@ fn every_level_can_do_its_work() {
     assert_eq!(
         admin.error("SELECT recur.grant_access('reader', 'king')").1,
         "invalid level \"king\": must be reader, author, consumer or admin"
-    );
-}
-
-/// An owner is a role that one is a member of: no action can be made in another's name.
-#[test]
-fn nobody_acts_in_the_name_of_others() {
-    let cluster = Cluster::start();
-    let mut admin = prepare(&cluster);
-    admin.batch("CREATE ROLE team; GRANT team TO author");
-    let mut author = cluster.session_as("author", "app");
-    let insert = |owner: &str| {
-        format!(
-            "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner) VALUES ('n', '@yearly', 'p', 'a', {owner})"
-        )
-    };
-    for owner in ["'victim'", "'postgres'", "'nobody'"] {
-        let (code, message, hint) = author.error(&insert(owner));
-        assert_eq!(code, "42501");
-        assert_eq!(
-            message,
-            format!(
-                "invalid owner \"{}\": author is not a member of this role",
-                owner.trim_matches('\'')
-            )
-        );
-        assert_eq!(hint, "Leave it out to own the action yourself.");
-    }
-    author.batch(&insert("'team'"));
-    let (code, message, _) = author.error("UPDATE recur.recurring_actions SET owner = 'author'");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        (
-            "22023",
-            "invalid change \"owner\": this column is maintained by pg_recur"
-        )
-    );
-    // A superuser who acts as a role is that role.
-    admin.batch("SET ROLE author");
-    assert_eq!(admin.error(&insert("'victim'")).0, "42501");
-    admin.batch("RESET ROLE");
-    // A function that runs as its owner creates in its owner's name, whoever calls it.
-    admin.batch(
-        "CREATE FUNCTION public.subscribe() RETURNS uuid LANGUAGE sql SECURITY DEFINER
-             AS $$ SELECT id FROM recur.create('subscription', '@yearly', 'p', 'a') $$;
-         ALTER FUNCTION public.subscribe OWNER TO victim",
-    );
-    cluster
-        .session_as("stranger", "app")
-        .batch("SELECT public.subscribe()");
-    let row = &admin.rows(
-        "SELECT a.owner::text, e.actor::text FROM recur.recurring_actions AS a JOIN recur.events AS e ON e.action_id = a.id WHERE a.name = 'subscription'",
-        &[],
-    )[0];
-    assert_eq!(
-        (row.get::<_, String>(0), row.get::<_, String>(1)),
-        ("victim".into(), "stranger".into())
-    );
-    // So do its manual runs and what it enqueues. The other way round, what runs as its owner sees no more than he does,
-    // even when an admin calls it.
-    admin.batch(
-        "CREATE FUNCTION public.run() RETURNS void LANGUAGE sql SECURITY DEFINER
-             AS $$ SELECT recur.trigger(recur.id_of('subscription')); SELECT recur.enqueue('p', 'by function') $$;
-         ALTER FUNCTION public.run OWNER TO victim;
-         CREATE FUNCTION public.grab(id uuid) RETURNS uuid LANGUAGE sql SECURITY DEFINER
-             AS $$ SELECT recur._dispatch_by_hand(id, NULL) $$;
-         ALTER FUNCTION public.grab OWNER TO author",
-    );
-    cluster
-        .session_as("stranger", "app")
-        .batch("SELECT public.run()");
-    let owners: Vec<String> = admin
-        .rows(
-            "SELECT owner::text FROM recur.dispatches WHERE trigger IN ('manual', 'enqueue') ORDER BY trigger",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .filter(|owner| owner == "victim")
-        .collect();
-    assert!(owners.len() >= 2, "{owners:?}");
-    let grabbed: Option<uuid::Uuid> = admin.value(
-        "SELECT public.grab(id) FROM recur.recurring_actions WHERE name = 'subscription'",
-        &[],
-    );
-    assert_eq!(grabbed, None);
-    // Membership is looked at afresh: who leaves the team sees nothing of it any more, in the same session.
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        1
-    );
-    admin.batch("REVOKE team FROM author");
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        0
-    );
-    admin.batch("GRANT team TO author");
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        1
-    );
-    admin.batch("ALTER ROLE team RENAME TO crew");
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        0
     );
 }

@@ -1,3 +1,5 @@
+mod concurrency;
+mod context;
 mod create;
 mod existing;
 mod refusals;

@@ -1,41 +1,15 @@
 //! The states of an action: paused, resumed, ended, deleted; one at a time, in bulk, by plain SQL, and by two at once.
 
-use pg_recur_tests::{Cluster, Session, database_error, eventually};
+use pg_recur_tests::actions::{create_to_change, refused_update, row, update};
+use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
-use std::thread;
 use uuid::Uuid;
-
-fn action(session: &mut Session) -> Uuid {
-    session.value(
-        "SELECT id FROM recur.create('n', '0 9 * * *', 'p', 'a', '{\"k\": 1}', description => 'd',
-                                     ends_at => now() + interval '1 year', contact => 'me', context => '{\"c\": 1}')",
-        &[],
-    )
-}
-
-fn row(session: &mut Session, id: Uuid) -> Value {
-    session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id])
-}
-
-fn update(session: &mut Session, id: Uuid, changes: Value) -> Value {
-    session.value(
-        "SELECT to_jsonb(a) FROM recur.update($1, $2) AS a",
-        &[&id, &changes],
-    )
-}
-
-fn refused(session: &mut Session, id: Uuid, changes: Value) -> (String, String) {
-    let before = row(session, id);
-    let error = session.error_with("SELECT recur.update($1, $2)", &[&id, &changes]);
-    assert_eq!(row(session, id), before, "a refused change changes nothing");
-    (error.0, error.1)
-}
 
 #[test]
 fn pause_resume_and_delete() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = action(&mut session);
+    let id = create_to_change(&mut session);
     assert_eq!(
         session.error_with("SELECT recur.resume($1)", &[&id]),
         (
@@ -67,7 +41,7 @@ fn pause_resume_and_delete() {
     assert_eq!(resumed["enabled"], json!(true));
     assert_eq!(resumed["paused_reason"], Value::Null);
     assert_ne!(resumed["next_run_at"], Value::Null);
-    let reason = refused(&mut session, id, json!({"paused_reason": "why"}));
+    let reason = refused_update(&mut session, id, json!({"paused_reason": "why"}));
     assert_eq!(
         reason.1,
         "invalid paused_reason \"why\": the action is not paused"
@@ -294,77 +268,6 @@ fn plain_insert_update_and_delete() {
         &[],
     );
     assert_eq!(pending, 0, "what was not claimed is cancelled");
-}
-
-/// Two who edit at the same time: neither loses what the other did, and who comes too late is told.
-#[test]
-fn concurrent_editors() {
-    let cluster = Cluster::quiet();
-    let mut session = cluster.database("app");
-    let id = action(&mut session);
-    let both = |first: &str, second: &str| -> Result<u64, (String, String, String)> {
-        let (mut one, mut two) = (cluster.session("app"), cluster.session("app"));
-        let mut observer = cluster.session("app");
-        let waiting = two.pid();
-        one.batch("BEGIN");
-        one.batch(first);
-        let second = second.to_owned();
-        let other = thread::spawn(move || {
-            two.0
-                .execute(&second, &[])
-                .map_err(|error| database_error(&error))
-        });
-        eventually("the second waits for the first", || {
-            observer.value(
-                "SELECT coalesce(cardinality(pg_blocking_pids($1)), 0) > 0",
-                &[&waiting],
-            )
-        });
-        one.batch("COMMIT");
-        other.join().unwrap()
-    };
-    let update = |changes: &str| format!("SELECT recur.update('{id}', '{changes}')");
-
-    both(
-        &update("{\"priority\": 7}"),
-        &update("{\"description\": \"two\"}"),
-    )
-    .unwrap();
-    let both_are_there = row(&mut session, id);
-    assert_eq!(
-        (&both_are_there["priority"], &both_are_there["description"]),
-        (&json!(7), &json!("two"))
-    );
-
-    let pause = format!("SELECT recur.pause('{id}')");
-    let late = both(&pause, &pause).unwrap_err();
-    assert_eq!(
-        (late.0.as_str(), late.1.as_str()),
-        ("55000", "action \"n\" is paused already")
-    );
-    let resume = format!("SELECT recur.resume('{id}')");
-    let late = both(&resume, &resume).unwrap_err();
-    assert_eq!(
-        (late.0.as_str(), late.1.as_str()),
-        ("55000", "action \"n\" is not paused")
-    );
-    let paused: i64 = session.value(
-        "SELECT count(*) FROM recur.events WHERE kind = 'action.paused'",
-        &[],
-    );
-    assert_eq!(paused, 1);
-
-    let delete = format!("SELECT recur.delete('{id}')");
-    let late = both(&delete, &delete).unwrap_err();
-    assert_eq!(
-        (late.0, late.1),
-        ("P0002".to_owned(), format!("no action has the id {id}"))
-    );
-    let deleted: i64 = session.value(
-        "SELECT count(*) FROM recur.events WHERE kind = 'action.deleted'",
-        &[],
-    );
-    assert_eq!(deleted, 1);
 }
 
 /// recur.timers is nobody's business, but an operator in need may set a timer.

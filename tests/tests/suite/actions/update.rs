@@ -1,41 +1,15 @@
 //! Changing an action: what changes, what stays, what is refused, by function and by plain UPDATE alike.
 
 use chrono::{DateTime, Utc};
+use pg_recur_tests::actions::{create_to_change, refused_update, row, update};
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
-use uuid::Uuid;
-
-fn action(session: &mut Session) -> Uuid {
-    session.value(
-        "SELECT id FROM recur.create('n', '0 9 * * *', 'p', 'a', '{\"k\": 1}', description => 'd',
-                                     ends_at => now() + interval '1 year', contact => 'me', context => '{\"c\": 1}')",
-        &[],
-    )
-}
-
-fn row(session: &mut Session, id: Uuid) -> Value {
-    session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id])
-}
-
-fn update(session: &mut Session, id: Uuid, changes: Value) -> Value {
-    session.value(
-        "SELECT to_jsonb(a) FROM recur.update($1, $2) AS a",
-        &[&id, &changes],
-    )
-}
-
-fn refused(session: &mut Session, id: Uuid, changes: Value) -> (String, String) {
-    let before = row(session, id);
-    let error = session.error_with("SELECT recur.update($1, $2)", &[&id, &changes]);
-    assert_eq!(row(session, id), before, "a refused change changes nothing");
-    (error.0, error.1)
-}
 
 #[test]
 fn only_what_is_named_changes_and_null_clears() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = action(&mut session);
+    let id = create_to_change(&mut session);
     let before = row(&mut session, id);
     let after = update(
         &mut session,
@@ -101,7 +75,7 @@ fn only_what_is_named_changes_and_null_clears() {
         "enabled",
     ] {
         assert_eq!(
-            refused(&mut session, id, json!({key: null})),
+            refused_update(&mut session, id, json!({key: null})),
             (
                 "22023".to_owned(),
                 format!("invalid {key} \"NULL\": must have a value")
@@ -126,7 +100,7 @@ fn only_what_is_named_changes_and_null_clears() {
 fn unknown_and_maintained_keys_are_refused_by_name() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = action(&mut session);
+    let id = create_to_change(&mut session);
     for key in [
         "id",
         "owner",
@@ -146,7 +120,7 @@ fn unknown_and_maintained_keys_are_refused_by_name() {
         "updated_at",
     ] {
         assert_eq!(
-            refused(&mut session, id, json!({"description": "x", key: "1"})),
+            refused_update(&mut session, id, json!({"description": "x", key: "1"})),
             (
                 "22023".to_owned(),
                 format!("invalid change \"{key}\": this column is maintained by pg_recur")
@@ -168,7 +142,7 @@ fn unknown_and_maintained_keys_are_refused_by_name() {
         "id\"; DROP TABLE recur.timers; --",
     ] {
         assert_eq!(
-            refused(&mut session, id, json!({key: "x"})),
+            refused_update(&mut session, id, json!({key: "x"})),
             (
                 "22023".to_owned(),
                 format!("invalid change \"{key}\": an action has no such column")
@@ -184,7 +158,7 @@ fn unknown_and_maintained_keys_are_refused_by_name() {
     );
     for changes in [json!([]), json!("name"), Value::Null] {
         assert_eq!(
-            refused(&mut session, id, changes.clone()),
+            refused_update(&mut session, id, changes.clone()),
             (
                 "22023".to_owned(),
                 format!("invalid changes \"{changes}\": must be a JSON object")
@@ -193,7 +167,7 @@ fn unknown_and_maintained_keys_are_refused_by_name() {
     }
     // A value of the wrong type names its key.
     assert_eq!(
-        refused(&mut session, id, json!({"priority": "high"})),
+        refused_update(&mut session, id, json!({"priority": "high"})),
         (
             "22023".to_owned(),
             "invalid priority \"high\": invalid input syntax for type integer: \"high\"".to_owned()
@@ -212,7 +186,7 @@ fn next_run_at_follows_schedule_zone_and_bounds_and_nothing_else() {
     // No worker: it would make up for what is overdue.
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = action(&mut session);
+    let id = create_to_change(&mut session);
     let next = |session: &mut Session| -> DateTime<Utc> {
         session.value("SELECT next_run_at FROM recur.get($1)", &[&id])
     };
@@ -259,7 +233,7 @@ fn next_run_at_follows_schedule_zone_and_bounds_and_nothing_else() {
 fn the_same_is_refused_as_on_creation_and_of_paused_actions_too() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = action(&mut session);
+    let id = create_to_change(&mut session);
     for _paused in [false, true] {
         for (changes, message) in [
             (json!({"name": ""}), "invalid name \"\": must not be empty"),
@@ -302,12 +276,12 @@ fn the_same_is_refused_as_on_creation_and_of_paused_actions_too() {
         ] {
             session.batch("SET timezone = 'UTC'");
             assert_eq!(
-                refused(&mut session, id, changes.clone()),
+                refused_update(&mut session, id, changes.clone()),
                 ("22023".to_owned(), message.to_owned()),
                 "{changes}"
             );
         }
-        let (code, message) = refused(&mut session, id, json!({"schedule": "soon"}));
+        let (code, message) = refused_update(&mut session, id, json!({"schedule": "soon"}));
         assert_eq!(code, "22023");
         assert!(
             message.starts_with("invalid schedule \"soon\": "),
@@ -318,7 +292,7 @@ fn the_same_is_refused_as_on_creation_and_of_paused_actions_too() {
     // Fewer runs than it has had.
     session.batch("UPDATE recur.timers SET run_count = 4");
     assert_eq!(
-        refused(&mut session, id, json!({"max_runs": 4})).1,
+        refused_update(&mut session, id, json!({"max_runs": 4})).1,
         "invalid max_runs \"4\": the action has had 4 runs already"
     );
 }

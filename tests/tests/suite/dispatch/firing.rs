@@ -1,24 +1,9 @@
 //! From a definition to a dispatch, as a client sees it.
 
 use chrono::{DateTime, Timelike, Utc};
-use pg_recur_tests::{Cluster, Session, eventually};
+use pg_recur_tests::actions::{EVERY_SECOND, create, dispatch_count};
+use pg_recur_tests::{Cluster, eventually};
 use uuid::Uuid;
-
-const EVERY_SECOND: &str = "* * * * * *";
-
-fn create(session: &mut Session, name: &str, schedule: &str) -> Uuid {
-    session.value(
-        "SELECT id FROM recur.create($1, $2, provider => 'test', action_type => 'noop', payload => '{\"n\": 1}')",
-        &[&name, &schedule],
-    )
-}
-
-fn dispatch_count(session: &mut Session, action: Uuid) -> i64 {
-    session.value(
-        "SELECT count(*) FROM recur.dispatches WHERE action_id = $1",
-        &[&action],
-    )
-}
 
 #[test]
 fn a_due_action_becomes_a_dispatch_and_a_notification() {
@@ -170,40 +155,6 @@ fn runs_end_with_max_runs_and_with_ends_at() {
 }
 
 #[test]
-fn claim_and_complete() {
-    let cluster = Cluster::shared();
-    let mut session = cluster.database("app");
-    create(&mut session, "tick", EVERY_SECOND);
-    let (id, attempt): (Uuid, i32) = pg_recur_tests::eventually_some("a claim", || {
-        let rows = session.rows(
-            "SELECT id, attempt FROM recur.claim(1, consumer => 'me')",
-            &[],
-        );
-        rows.first().map(|row| (row.get(0), row.get(1)))
-    });
-    assert_eq!(attempt, 1);
-    let row = &session.rows("SELECT status, claimed_by, lease_expires_at > started_at FROM recur.dispatches WHERE id = $1", &[&id])[0];
-    assert_eq!(row.get::<_, String>(0), "running");
-    assert_eq!(row.get::<_, String>(1), "me");
-    assert!(row.get::<_, bool>(2));
-
-    let refused = session.error(&format!("SELECT recur.complete('{id}', 2)"));
-    assert_eq!(refused.0, "RC001");
-    assert_eq!(
-        refused.1,
-        format!("attempt 2 of dispatch {id} is not running")
-    );
-
-    session.execute("SELECT recur.complete($1, 1, '{\"ok\": true}')", &[&id]);
-    let status: String = session.value("SELECT status FROM recur.dispatches WHERE id = $1", &[&id]);
-    assert_eq!(status, "completed");
-    let again = session.error(&format!("SELECT recur.complete('{id}', 1)"));
-    assert_eq!(again.0, "RC001");
-    let unknown = session.error(&format!("SELECT recur.complete('{}', 1)", Uuid::nil()));
-    assert_eq!(unknown.0, "P0002");
-}
-
-#[test]
 fn a_database_with_odd_settings_fires_all_the_same() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");
@@ -227,79 +178,4 @@ fn a_database_with_odd_settings_fires_all_the_same() {
         &[],
     );
     assert!(sane);
-}
-
-/// Being on disk when the instant comes, a dispatch is announced without waiting for one.
-#[test]
-fn a_dispatch_is_staged_just_before_its_instant() {
-    let cluster = Cluster::shared();
-    let mut session = cluster.database("app");
-    create(&mut session, "tick", EVERY_SECOND);
-    let staged = "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at";
-    eventually("one is staged", || session.value::<i64>(staged, &[]) > 0);
-    let lateness = "SELECT count(*) FROM recur.stats WHERE lateness_max_ms > 0";
-    eventually("its lateness is counted", || {
-        session.value::<i64>(lateness, &[]) > 0
-    });
-    let odd: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches
-          WHERE available_at <> scheduled_at OR created_at < scheduled_at - interval '100 ms'",
-        &[],
-    );
-    assert_eq!(odd, 0, "never available early, nor staged long before");
-
-    // A decision that can still change is taken at the instant.
-    session.batch("UPDATE recur.recurring_actions SET overlap = 'skip'");
-    let before: i64 = session.value("SELECT run_count FROM recur.recurring_actions", &[]);
-    session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(100)");
-    eventually("it goes on", || {
-        session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(100)");
-        session.value::<i64>("SELECT run_count FROM recur.recurring_actions", &[]) >= before + 2
-    });
-    let early: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at
-            AND scheduled_at > (SELECT updated_at FROM recur.recurring_actions)",
-        &[],
-    );
-    assert_eq!(early, 0);
-}
-
-#[test]
-fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
-    let cluster = Cluster::shared();
-    let mut session = cluster.database("app");
-    let held = create(&mut session, "held", EVERY_SECOND);
-    let tick = create(&mut session, "tick", EVERY_SECOND);
-    let mut holder = cluster.session("app");
-    holder.batch("BEGIN");
-    let due_at: DateTime<Utc> = holder.value(
-        "SELECT due_at FROM recur.timers WHERE action_id = $1 FOR UPDATE",
-        &[&held],
-    );
-    let staged = "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at > $2 AND created_at < scheduled_at";
-    eventually("others are staged while it is due", || {
-        session.value::<i64>(staged, &[&tick, &due_at]) >= 2
-    });
-    let late: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at >= $2",
-        &[&held, &due_at],
-    );
-    assert_eq!(late, 0, "it is still held");
-    holder.batch("COMMIT");
-    eventually("it is dispatched when it is free", || {
-        session.value::<i64>(
-            "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at >= $2",
-            &[&held, &due_at],
-        ) > 0
-    });
-}
-
-#[test]
-fn without_look_ahead_nothing_is_staged() {
-    let cluster = Cluster::preloaded("recur.lookahead = 0");
-    let mut session = cluster.database("app");
-    let action = create(&mut session, "tick", EVERY_SECOND);
-    eventually("it fires", || dispatch_count(&mut session, action) >= 3);
-    let staged = "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at";
-    assert_eq!(session.value::<i64>(staged, &[]), 0);
 }

@@ -8,3 +8,4 @@ mod low_water;
 mod manual;
 mod misfires;
 mod notifications;
+mod staging;

@@ -10,22 +10,12 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "<!-- From here on generated from the catalog:";
 const COMMAND: &str = "UPDATE_DOCS=1 cargo test -p pg_recur-tests --test suite reference";
 
-fn strings(session: &mut Session, query: &str) -> Vec<String> {
-    session
-        .rows(query, &[])
-        .iter()
-        .map(|row| row.get(0))
-        .collect()
-}
-
 /// Every object says what it is: in psql, \d+ and \df+ are the manual.
 #[test]
 fn everything_has_a_comment() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let silent = strings(
-        &mut session,
-        "SELECT 'function ' || oid::regprocedure FROM pg_proc
+    let silent = session.texts("SELECT 'function ' || oid::regprocedure FROM pg_proc
           WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
          UNION ALL
          SELECT 'relation ' || oid::regclass FROM pg_class
@@ -43,21 +33,17 @@ fn everything_has_a_comment() {
          UNION ALL
          SELECT 'schema' WHERE obj_description('recur'::regnamespace, 'pg_namespace') IS NULL
          UNION ALL
-         SELECT 'extension' WHERE NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')",
-    );
+         SELECT 'extension' WHERE NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')", &[]);
     assert_eq!(silent, Vec::<String>::new(), "no comment on these");
     // An argument without a name can't be named by a caller.
-    let nameless = strings(
-        &mut session,
-        "SELECT oid::regprocedure::text FROM pg_proc
-          WHERE pronamespace = 'recur'::regnamespace AND pronargs > 0 AND (proargnames IS NULL OR '' = ANY (proargnames))",
-    );
+    let nameless = session.texts("SELECT oid::regprocedure::text FROM pg_proc
+          WHERE pronamespace = 'recur'::regnamespace AND pronargs > 0 AND (proargnames IS NULL OR '' = ANY (proargnames))", &[]);
     assert_eq!(nameless, Vec::<String>::new());
     // Every function pins its search_path.
-    let loose = strings(
-        &mut session,
+    let loose = session.texts(
         "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace
             AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)",
+        &[],
     );
     assert_eq!(loose, Vec::<String>::new());
 }
@@ -100,10 +86,7 @@ fn the_reference_says_what_the_catalog_says() {
         "{COMMAND}"
     );
     // What is worth having is worth an example: every function is called in the part that people wrote.
-    let unused: Vec<String> = strings(
-        &mut session,
-        "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace AND proname NOT LIKE '\\_%'",
-    )
+    let unused: Vec<String> = session.texts("SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace AND proname NOT LIKE '\\_%'", &[])
     .into_iter()
     .filter(|name| !written.contains(&format!("recur.{name}(")))
     .collect();

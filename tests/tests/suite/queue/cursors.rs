@@ -1,13 +1,8 @@
 //! Under a held snapshot, a claim does not walk past everything that was ever pending; and yet it overlooks nothing.
 
-use pg_recur_tests::queue::{queue, queue_many};
+use pg_recur_tests::queue::{claimed, queue, queue_many};
 use pg_recur_tests::{Cluster, Session};
 use uuid::Uuid;
-
-fn claimed(session: &mut Session, arguments: &str) -> Vec<Uuid> {
-    let rows = session.rows(&format!("SELECT id FROM recur.claim({arguments})"), &[]);
-    rows.iter().map(|row| row.get(0)).collect()
-}
 
 /// As a claim that took a minute would leave it: to be trusted for twenty.
 fn mark(session: &mut Session, provider: &str, since: &str) {

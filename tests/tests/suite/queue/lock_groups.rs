@@ -1,6 +1,9 @@
 //! Lock groups in great numbers: what a claim takes and reads does not grow with them.
 
-use pg_recur_tests::{Cluster, Session};
+use pg_recur_tests::queue::{NONE, claimed, queue};
+use pg_recur_tests::{Cluster, Session, eventually};
+use std::thread;
+use uuid::Uuid;
 
 /// Dispatches of this provider, each in a group of its own.
 fn queue_groups(session: &mut Session, provider: &str, number: i32) {
@@ -82,4 +85,115 @@ fn groups_that_run_are_passed_over() {
         "SELECT recur.complete(id, attempt) FROM recur.live_dispatches WHERE status = 'running'",
     );
     assert_eq!(claim(&mut session, 1_000), 50);
+}
+
+#[test]
+fn of_a_group_one_runs_at_a_time() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let first = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '3 hours'",
+    );
+    let second = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '2 hours'",
+    );
+    let third = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '1 hour'",
+    );
+    let free = queue(&mut session, "");
+    let other = queue(&mut session, "lock_group = 'h'");
+    // The batch is filled from behind the group.
+    assert_eq!(claimed(&mut session, "3"), [first, free, other]);
+    assert_eq!(claimed(&mut session, "3"), NONE);
+    session.execute("SELECT recur.complete($1, 1)", &[&first]);
+    assert_eq!(claimed(&mut session, "1"), [second]);
+    // Within one transaction as well.
+    session.batch("BEGIN");
+    session.execute("SELECT recur.complete($1, 1)", &[&second]);
+    assert_eq!(claimed(&mut session, "1"), [third]);
+    // Nobody else may, before this transaction ends, either.
+    let mut another = cluster.session("app");
+    assert_eq!(claimed(&mut another, "5"), NONE);
+    session.batch("ROLLBACK");
+    assert_eq!(claimed(&mut another, "5"), NONE);
+}
+
+#[test]
+fn of_a_group_the_next_runs_while_somebody_holds_the_first() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let first = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '2 s'",
+    );
+    let second = queue(
+        &mut session,
+        "lock_group = 'g', available_at = now() - interval '1 s'",
+    );
+    queue(&mut session, "lock_group = 'g'");
+    let mut holder = cluster.session("app");
+    holder.batch("BEGIN");
+    holder.execute(
+        "UPDATE recur.live_dispatches SET payload = '{}' WHERE id = $1",
+        &[&first],
+    );
+    assert_eq!(claimed(&mut session, "10"), [second]);
+    holder.batch("COMMIT");
+    assert_eq!(claimed(&mut session, "10"), NONE, "one runs");
+    session.execute("SELECT recur.complete($1, 1)", &[&second]);
+    assert_eq!(claimed(&mut session, "10"), [first]);
+}
+
+#[test]
+fn groups_hold_under_concurrency() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.execute(
+        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, lock_group)
+         SELECT gen_random_uuid(), now(), 'enqueue', 'test', 'noop', 'g' || n % 5 FROM generate_series(1, 400) AS n",
+        &[],
+    );
+    // The unique index is the referee: whoever starts a second one of a group gets an error, and fails the test.
+    let consumers: Vec<_> = (0..6)
+        .map(|number| {
+            let mut session = cluster.session("app");
+            if number == 0 {
+                session.batch("SET default_transaction_isolation = 'repeatable read'");
+            }
+            thread::spawn(move || {
+                eventually("all are done", || {
+                    match session
+                        .0
+                        .query("SELECT id, attempt FROM recur.claim(3)", &[])
+                    {
+                        Ok(rows) => {
+                            for row in rows {
+                                let (id, attempt): (Uuid, i32) = (row.get(0), row.get(1));
+                                session.execute("SELECT recur.complete($1, $2)", &[&id, &attempt]);
+                            }
+                        }
+                        // What an old snapshot can't see is for the client to try again.
+                        Err(error) => {
+                            assert_eq!(number, 0);
+                            assert_eq!(pg_recur_tests::database_error(&error).0, "40001");
+                        }
+                    }
+                    let left: i64 =
+                        session.value("SELECT count(*) FROM recur.live_dispatches", &[]);
+                    left == 0
+                });
+            })
+        })
+        .collect();
+    for consumer in consumers {
+        consumer.join().unwrap();
+    }
+    let done: i64 = session.value(
+        "SELECT count(*) FROM recur.dispatches WHERE status = 'completed' AND attempt = 1",
+        &[],
+    );
+    assert_eq!(done, 400);
 }

@@ -1,9 +1,9 @@
 //! Reporting: complete, fail, extend, release, and who is not believed.
 
-use chrono::{DateTime, Utc};
-use pg_recur_tests::queue::{claim_this, idle_action, let_lease_run_out, queue, queue_for, status};
+use pg_recur_tests::actions::{EVERY_SECOND, create};
+use pg_recur_tests::queue::{claim_this, let_lease_run_out, queue};
 use pg_recur_tests::{Cluster, Session};
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 /// The error of a report: SQLSTATE, message and detail.
@@ -116,148 +116,6 @@ fn an_attempt_that_is_over_can_not_report() {
 }
 
 #[test]
-fn exactly_max_attempts_with_pauses_that_grow() {
-    let cluster = Cluster::quiet();
-    let mut session = cluster.database("app");
-    let action = idle_action(
-        &mut session,
-        ", retry_backoff => '{\"base\": \"10 seconds\", \"factor\": 3, \"cap\": \"1 minute\"}'",
-    );
-    let id = queue_for(&mut session, action);
-    session.execute(
-        "UPDATE recur.live_dispatches SET max_attempts = 5 WHERE id = $1",
-        &[&id],
-    );
-    let mut pauses = Vec::new();
-    for attempt in 1..=4 {
-        assert_eq!(claim_this(&mut session, id), attempt);
-        let row = &session.rows(
-            "SELECT status, extract(epoch FROM available_at - clock_timestamp())::float8, lease_expires_at
-               FROM recur.fail($1, $2, 'try ' || $2::int)",
-            &[&id, &attempt],
-        )[0];
-        assert_eq!(row.get::<_, String>(0), "pending");
-        pauses.push(row.get::<_, f64>(1));
-        assert_eq!(row.get::<_, Option<DateTime<Utc>>>(2), None);
-        // Not before its time.
-        assert_eq!(session.rows("SELECT FROM recur.claim(1)", &[]).len(), 0);
-        session.batch("UPDATE recur.live_dispatches SET available_at = now()");
-    }
-    for (pause, wanted) in pauses.iter().zip([10.0, 30.0, 60.0, 60.0]) {
-        assert!((pause - wanted).abs() <= wanted * 0.1 + 0.5, "{pauses:?}");
-    }
-    assert_eq!(claim_this(&mut session, id), 5);
-    let ended: String = session.value("SELECT status FROM recur.fail($1, 5, 'the last')", &[&id]);
-    assert_eq!(ended, "failed");
-    let row = &session.rows(
-        "SELECT error, errors, finished_at IS NOT NULL FROM recur.dispatches WHERE id = $1",
-        &[&id],
-    )[0];
-    assert_eq!(row.get::<_, String>(0), "the last");
-    let errors: Value = row.get(1);
-    let reasons: Vec<_> = errors
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| (e["attempt"].clone(), e["reason"].clone()))
-        .collect();
-    assert_eq!(
-        reasons,
-        [
-            (1, "try 1"),
-            (2, "try 2"),
-            (3, "try 3"),
-            (4, "try 4"),
-            (5, "the last")
-        ]
-        .map(|(n, text)| (json!(n), json!(text)))
-    );
-    assert!(
-        errors
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|e| e["at"].is_string())
-    );
-    assert!(row.get::<_, bool>(2));
-    let name: Option<String> =
-        session.value("SELECT name FROM recur.dead_letters WHERE id = $1", &[&id]);
-    assert!(name.unwrap().starts_with("idle "));
-
-    // The jitter is a function of dispatch and attempt, and differs from one to the next.
-    let row = &session.rows(
-        "SELECT count(DISTINCT d), min(d) >= '27 s', max(d) <= '33 s', count(*) FILTER (WHERE d = again)
-           FROM (SELECT recur._retry_delay(NULL, 1, id, 1) AS d, recur._retry_delay(NULL, 1, id, 1) AS again
-                   FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 100)) AS i) AS x",
-        &[],
-    )[0];
-    assert!(row.get::<_, i64>(0) > 90 && row.get::<_, bool>(1) && row.get::<_, bool>(2));
-    assert_eq!(row.get::<_, i64>(3), 100);
-    let long: bool = session.value("SELECT recur._retry_delay('{\"base\": \"1 s\", \"factor\": 100, \"cap\": \"1 hour\"}', 2000000000, gen_random_uuid(), 1) <= '66 min'", &[]);
-    assert!(long, "no overflow");
-}
-
-#[test]
-fn a_failure_may_say_that_another_try_is_of_no_use() {
-    let cluster = Cluster::quiet();
-    let mut session = cluster.database("app");
-    let id = queue(&mut session, "");
-    claim_this(&mut session, id);
-    let ended: String = session.value(
-        "SELECT status FROM recur.fail($1, 1, NULL, retry => false)",
-        &[&id],
-    );
-    assert_eq!(ended, "failed");
-    let row = &session.rows(
-        "SELECT error, attempt, max_attempts FROM recur.dispatches WHERE id = $1",
-        &[&id],
-    )[0];
-    assert_eq!(row.get::<_, String>(0), "no reason given");
-
-    // By hand it gets one more, at once, and those who listen are told.
-    let mut listener = cluster.session("app");
-    listener.batch("LISTEN recur");
-    session.batch(&format!("SELECT recur.retry('{id}')"));
-    let heard = listener.notification();
-    assert_eq!(heard["id"], id.to_string());
-    assert_eq!(heard["provider"], "test");
-    assert_eq!(heard["action_type"], "noop");
-    assert!(
-        heard["scheduled_at"]
-            .as_str()
-            .unwrap()
-            .parse::<DateTime<Utc>>()
-            .is_ok()
-    );
-    assert_eq!(claim_this(&mut session, id), 2);
-    let (state, message, _) = session.error(&format!("SELECT recur.retry('{id}')"));
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        (
-            "55000",
-            format!(
-                "dispatch {id} is running: only what has failed or was cancelled can be retried"
-            )
-            .as_str()
-        )
-    );
-    session.execute("SELECT recur.fail($1, 2, 'again', false)", &[&id]);
-    session.batch(&format!("SELECT recur.retry('{id}')"));
-    assert_eq!(claim_this(&mut session, id), 3);
-    session.execute("SELECT recur.fail($1, 3, 'and again')", &[&id]);
-    session.batch(&format!("SELECT recur.retry('{id}')"));
-    let row = &session.rows("SELECT max_attempts, attempt, jsonb_array_length(errors) FROM recur.dispatches WHERE id = $1", &[&id])[0];
-    assert_eq!(
-        (
-            row.get::<_, i32>(0),
-            row.get::<_, i32>(1),
-            row.get::<_, i32>(2)
-        ),
-        (4, 3, 3)
-    );
-}
-
-#[test]
 fn extend_and_release() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
@@ -305,83 +163,35 @@ fn extend_and_release() {
 }
 
 #[test]
-fn counters_history_and_the_contact() {
-    let cluster = Cluster::quiet();
+fn claim_and_complete() {
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
-    for (keep, kept) in [
-        ("all", "completed failed"),
-        ("failures", "failed"),
-        ("none", ""),
-    ] {
-        let action = idle_action(
-            &mut session,
-            &format!(", keep_history => '{keep}', max_attempts => 1"),
+    create(&mut session, "tick", EVERY_SECOND);
+    let (id, attempt): (Uuid, i32) = pg_recur_tests::eventually_some("a claim", || {
+        let rows = session.rows(
+            "SELECT id, attempt FROM recur.claim(1, consumer => 'me')",
+            &[],
         );
-        for outcome in ["complete", "fail"] {
-            let id = queue_for(&mut session, action);
-            session.batch("UPDATE recur.live_dispatches SET max_attempts = 1");
-            claim_this(&mut session, id);
-            session.batch(&if outcome == "fail" {
-                format!("SELECT recur.fail('{id}', 1, 'x')")
-            } else {
-                format!("SELECT recur.complete('{id}', 1)")
-            });
-        }
-        let row = &session.rows(
-            "SELECT a.completed_count, a.failed_count,
-                    (SELECT coalesce(string_agg(d.status, ' ' ORDER BY d.status), '') FROM recur.dispatches AS d WHERE d.action_id = a.id)
-               FROM recur.recurring_actions AS a WHERE a.id = $1",
-            &[&action],
-        )[0];
-        assert_eq!(
-            (
-                row.get::<_, i64>(0),
-                row.get::<_, i64>(1),
-                row.get::<_, String>(2).as_str()
-            ),
-            (1, 1, kept)
-        );
-    }
+        rows.first().map(|row| (row.get(0), row.get(1)))
+    });
+    assert_eq!(attempt, 1);
+    let row = &session.rows("SELECT status, claimed_by, lease_expires_at > started_at FROM recur.dispatches WHERE id = $1", &[&id])[0];
+    assert_eq!(row.get::<_, String>(0), "running");
+    assert_eq!(row.get::<_, String>(1), "me");
+    assert!(row.get::<_, bool>(2));
 
-    // The third failure in a row is told, once; what is completed begins a new row.
-    let action = idle_action(&mut session, ", contact => 'ops@example.com'");
-    let told = "SELECT count(*) FROM recur.events WHERE kind = 'owner.notified' AND action_id = $1";
-    for (outcome, expected) in [
-        ("fail", 0),
-        ("fail", 0),
-        ("fail", 1),
-        ("fail", 1),
-        ("complete", 1),
-        ("fail", 1),
-        ("fail", 1),
-        ("fail", 2),
-    ] {
-        let id = queue_for(&mut session, action);
-        claim_this(&mut session, id);
-        session.batch(&if outcome == "fail" {
-            format!("SELECT recur.fail('{id}', 1, 'x', false)")
-        } else {
-            format!("SELECT recur.complete('{id}', 1)")
-        });
-        let events: i64 = session.value(told, &[&action]);
-        assert_eq!(events, expected, "{outcome}");
-    }
-    let detail: Value = session.value(
-        "SELECT detail FROM recur.events WHERE kind = 'owner.notified' LIMIT 1",
-        &[],
-    );
-    assert_eq!(detail["problem"], "3 dispatches in a row have failed");
-
-    // An action that is gone is no reason not to report.
-    let id = queue_for(&mut session, action);
-    claim_this(&mut session, id);
-    session.execute("SELECT recur.delete($1)", &[&action]);
-    let done: String = session.value(
-        "SELECT status FROM recur.complete($1, 1, '{}', '{\"a\": 1}')",
-        &[&id],
-    );
+    let refused = session.error(&format!("SELECT recur.complete('{id}', 2)"));
+    assert_eq!(refused.0, "RC001");
     assert_eq!(
-        (done.as_str(), status(&mut session, id).as_str()),
-        ("completed", "completed")
+        refused.1,
+        format!("attempt 2 of dispatch {id} is not running")
     );
+
+    session.execute("SELECT recur.complete($1, 1, '{\"ok\": true}')", &[&id]);
+    let status: String = session.value("SELECT status FROM recur.dispatches WHERE id = $1", &[&id]);
+    assert_eq!(status, "completed");
+    let again = session.error(&format!("SELECT recur.complete('{id}', 1)"));
+    assert_eq!(again.0, "RC001");
+    let unknown = session.error(&format!("SELECT recur.complete('{}', 1)", Uuid::nil()));
+    assert_eq!(unknown.0, "P0002");
 }

@@ -1,10 +1,11 @@
 //! Leases that have expired: the maintenance worker gives the dispatches back, or up.
 
 use pg_recur_tests::queue::{
-    claim_this, idle_action, let_lease_run_out, queue, queue_for, queue_many, status,
+    claim_this, claimed, idle_action, let_lease_run_out, queue, queue_for, queue_many, status,
 };
 use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 #[test]
 fn expired_leases_come_back_or_end() {
@@ -164,4 +165,52 @@ fn one_that_can_not_be_given_back_keeps_no_other() {
     eventually("it is given back in the end", || {
         status(&mut session, bad) == "pending"
     });
+}
+
+#[test]
+fn claims_go_on_while_leases_expire() {
+    const EXPIRED: i32 = 10_000;
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    queue_many(&mut session, EXPIRED);
+    session.batch("SELECT count(*) FROM recur.claim(10000)");
+    session.batch("UPDATE recur.live_dispatches SET lease_expires_at = now() - interval '1 s', max_attempts = CASE WHEN (payload ->> 'n')::int % 10 = 0 THEN 1 ELSE 3 END");
+    queue_many(&mut session, 100);
+    let mut claimant = cluster.session("app");
+    claimant.batch("SET lock_timeout = '1ms'");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur");
+
+    session.batch("BEGIN");
+    let recovered: i64 =
+        session.value("SELECT recur._expire_leases(clock_timestamp(), 10000)", &[]);
+    assert_eq!(recovered, i64::from(EXPIRED));
+    // It has not committed; a claim neither waits for it nor sees less.
+    let (id, attempt): (Uuid, i32) = {
+        let row = &claimant.rows("SELECT id, attempt FROM recur.claim(1)", &[])[0];
+        (row.get(0), row.get(1))
+    };
+    assert_eq!(claimed(&mut claimant, "1000").len(), 99);
+    claimant.execute("SELECT recur.complete($1, $2)", &[&id, &attempt]);
+    session.batch("COMMIT");
+
+    eventually("the recovered ones are available", || {
+        claimed(&mut claimant, "10000").len() == 9000
+    });
+    let heard: i64 = listener
+        .waiting_notifications()
+        .iter()
+        .map(|message| message["count"].as_i64().unwrap())
+        .sum();
+    assert_eq!(heard, 9000);
+    let failed: i64 = session.value(
+        "SELECT count(*) FROM recur.dead_letters WHERE error = 'lease expired'",
+        &[],
+    );
+    assert_eq!(failed, 1000);
+    let events: i64 = session.value(
+        "SELECT count(DISTINCT dispatch_id) FROM recur.events WHERE kind = 'dispatch.recovered'",
+        &[],
+    );
+    assert_eq!(events, i64::from(EXPIRED));
 }

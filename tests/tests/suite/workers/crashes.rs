@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pg_recur_tests::workers::{dispatcher, session_after_kill};
 use pg_recur_tests::{Cluster, Session, Shutdown, eventually, eventually_some};
 use std::collections::HashSet;
 
@@ -15,13 +16,6 @@ fn occurrences(session: &mut Session) -> Vec<DateTime<Utc>> {
         .iter()
         .map(|row| row.get(0))
         .collect()
-}
-
-fn dispatcher(session: &mut Session) -> i32 {
-    eventually_some("a dispatcher", || {
-        let rows = session.rows("SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher' AND datname = 'app'", &[]);
-        rows.first().map(|row| row.get(0))
-    })
 }
 
 /// None is doubled, each is on a second, and the action's own books agree.
@@ -52,21 +46,9 @@ fn a_killed_dispatcher_costs_nothing_but_time() {
     for _ in 0..3 {
         let seen = occurrences(&mut session).len();
         eventually("it fires", || occurrences(&mut session).len() > seen);
-        let pid = dispatcher(&mut session);
+        let pid = dispatcher(&mut session, "app");
         kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-        // The server restarts all of its processes: our session, too, is gone.
-        // All at once, but not this instant: a session may still be let in that is about to be ended.
-        session = eventually_some("the server is back", || {
-            let mut session = cluster.try_connect("app")?;
-            let survivors = session
-                .0
-                .query_one(
-                    "SELECT count(*) FROM pg_stat_activity WHERE pid = $1",
-                    &[&pid],
-                )
-                .ok()?;
-            (survivors.get::<_, i64>(0) == 0).then_some(session)
-        });
+        session = session_after_kill(&cluster, "app", pid);
         let seen = occurrences(&mut session).len();
         eventually("it goes on", || occurrences(&mut session).len() > seen);
         check(&mut session);

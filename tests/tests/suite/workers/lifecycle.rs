@@ -1,52 +1,16 @@
 //! Extensions, databases and settings that come and go while the server runs.
 
 use chrono::{DateTime, Utc};
+use pg_recur_tests::workers::{dispatchers, starts_to_fire};
 use pg_recur_tests::{Cluster, Session, Shutdown, eventually, eventually_some};
 use std::fs;
-
-fn dispatchers(session: &mut Session, database: &str) -> Vec<i32> {
-    session
-        .rows(
-            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher' AND datname = $1",
-            &[&database],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .collect()
-}
-
-fn fires(session: &mut Session, name: &str) {
-    session.execute("SELECT recur.create($1, '* * * * * *', 'p', 'a')", &[&name]);
-    eventually("it fires", || {
-        session.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > 0
-    });
-}
-
-#[test]
-fn the_extension_can_be_dropped_and_created_again() {
-    let cluster = Cluster::start();
-    let mut session = cluster.database("app");
-    let mut observer = cluster.session("postgres");
-    fires(&mut session, "first");
-    for _ in 0..3 {
-        session.batch("DROP EXTENSION pg_recur CASCADE");
-        eventually("the dispatcher leaves", || {
-            dispatchers(&mut observer, "app").is_empty()
-        });
-        session.batch("CREATE EXTENSION pg_recur");
-        fires(&mut session, "again");
-    }
-    // In one transaction, too.
-    session.batch("BEGIN; DROP EXTENSION pg_recur CASCADE; CREATE EXTENSION pg_recur; COMMIT");
-    fires(&mut session, "at once");
-}
 
 /// The workers remember where their indexes are, and who owns the tables.
 #[test]
 fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
     let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
-    fires(&mut session, "tick");
+    starts_to_fire(&mut session, "tick");
     session.batch("SELECT recur.pause(recur.id_of('tick')); CREATE ROLE keeper; GRANT ALL ON SCHEMA recur TO keeper");
     let failures = || cluster.log().matches("failed").count();
     let before = failures();
@@ -98,58 +62,11 @@ fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
 }
 
 #[test]
-fn a_database_can_be_dropped_renamed_and_copied_while_its_dispatcher_sleeps() {
-    let cluster = Cluster::start();
-    let mut session = cluster.database("app");
-    fires(&mut session, "tick");
-    drop(session);
-    let mut admin = cluster.session("postgres");
-
-    admin.batch("CREATE DATABASE copy TEMPLATE app");
-    let mut copy = cluster.session("copy");
-    let before: i64 = copy.value("SELECT count(*) FROM recur.dispatches", &[]);
-    eventually("the copy fires by itself", || {
-        copy.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
-    });
-    drop(copy);
-
-    admin.batch("ALTER DATABASE app RENAME TO renamed");
-    let mut renamed = cluster.session("renamed");
-    let before: i64 = renamed.value("SELECT count(*) FROM recur.dispatches", &[]);
-    eventually("the renamed one goes on", || {
-        renamed.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
-    });
-    drop(renamed);
-
-    // Each of these waits 5 seconds for others to leave and then fails, should anybody stay.
-    admin.batch("DROP DATABASE copy");
-    admin.batch("DROP DATABASE renamed");
-    eventually("no dispatcher is left", || {
-        dispatchers(&mut admin, "copy").is_empty() && dispatchers(&mut admin, "renamed").is_empty()
-    });
-}
-
-#[test]
-fn a_command_that_fails_gives_the_database_back() {
-    let cluster = Cluster::start();
-    let mut session = cluster.database("app");
-    fires(&mut session, "tick");
-    // We are connected to it ourselves: it can't be dropped.
-    let mut admin = cluster.session("postgres");
-    let (code, ..) = admin.error("DROP DATABASE app");
-    assert_eq!(code, "55006");
-    let before: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
-    eventually("it goes on", || {
-        session.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
-    });
-}
-
-#[test]
 fn settings_take_effect_on_reload() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");
     let mut observer = cluster.session("postgres");
-    fires(&mut session, "tick");
+    starts_to_fire(&mut session, "tick");
 
     cluster.configure("recur.notify_channel = 'elsewhere'");
     cluster.reload();
@@ -249,7 +166,7 @@ fn looking_uses_up_no_transaction_ids() {
 fn a_worker_ends_at_once_when_told_to() {
     let mut cluster = Cluster::start();
     let mut session = cluster.database("app");
-    fires(&mut session, "tick");
+    starts_to_fire(&mut session, "tick");
     let mut observer = cluster.session("postgres");
     let pid = eventually_some("a dispatcher", || {
         dispatchers(&mut observer, "app").first().copied()
@@ -262,55 +179,4 @@ fn a_worker_ends_at_once_when_told_to() {
     });
     // A server that has to wait for its workers would not end.
     cluster.stop(Shutdown::Fast);
-}
-
-#[test]
-fn without_preload_everything_works_but_the_worker() {
-    let cluster = Cluster::with("");
-    let mut session = cluster.database("app");
-    assert!(
-        cluster
-            .log()
-            .contains("WARNING:  pg_recur is not preloaded: nothing fires by itself")
-    );
-    session.execute("SELECT recur.create('tick', '* * * * * *', 'p', 'a')", &[]);
-    let at = "(SELECT next_run_at FROM recur.recurring_actions)";
-    let dispatched: i64 = session.value(&format!("SELECT dispatched FROM recur.tick({at})"), &[]);
-    assert_eq!(dispatched, 1);
-    let count: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
-    assert_eq!(count, 1);
-}
-
-#[test]
-fn a_schema_that_somebody_else_made_is_not_adopted() {
-    let cluster = Cluster::quiet();
-    cluster.empty_database("app", "");
-    let mut session = cluster.session("app");
-    session.batch("CREATE SCHEMA recur");
-    let (code, ..) = session.error("CREATE EXTENSION pg_recur");
-    assert_eq!(code, "42P06");
-}
-
-/// Texts go through Rust, whose strings are UTF-8.
-#[test]
-fn other_encodings_are_refused() {
-    let cluster = Cluster::quiet();
-    for encoding in ["LATIN1", "SQL_ASCII"] {
-        let database = encoding.to_lowercase();
-        cluster.empty_database(
-            &database,
-            &format!("ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"),
-        );
-        let name = cluster.name_of(&database);
-        assert_eq!(
-            cluster
-                .session(&database)
-                .error("CREATE EXTENSION pg_recur"),
-            (
-                "0A000".into(),
-                format!("pg_recur needs a database in UTF8, and \"{name}\" is in {encoding}"),
-                "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0 makes one.".into()
-            )
-        );
-    }
 }

@@ -1,0 +1,77 @@
+//! Sessions that edit the same action at the same time.
+
+use pg_recur_tests::actions::{create_to_change, row};
+use pg_recur_tests::{Cluster, database_error, eventually};
+use serde_json::json;
+use std::thread;
+
+/// Two who edit at the same time: neither loses what the other did, and who comes too late is told.
+#[test]
+fn concurrent_editors() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    let both = |first: &str, second: &str| -> Result<u64, (String, String, String)> {
+        let (mut one, mut two) = (cluster.session("app"), cluster.session("app"));
+        let mut observer = cluster.session("app");
+        let waiting = two.pid();
+        one.batch("BEGIN");
+        one.batch(first);
+        let second = second.to_owned();
+        let other = thread::spawn(move || {
+            two.0
+                .execute(&second, &[])
+                .map_err(|error| database_error(&error))
+        });
+        eventually("the second waits for the first", || {
+            observer.value(
+                "SELECT coalesce(cardinality(pg_blocking_pids($1)), 0) > 0",
+                &[&waiting],
+            )
+        });
+        one.batch("COMMIT");
+        other.join().unwrap()
+    };
+    let update = |changes: &str| format!("SELECT recur.update('{id}', '{changes}')");
+
+    both(
+        &update("{\"priority\": 7}"),
+        &update("{\"description\": \"two\"}"),
+    )
+    .unwrap();
+    let both_are_there = row(&mut session, id);
+    assert_eq!(
+        (&both_are_there["priority"], &both_are_there["description"]),
+        (&json!(7), &json!("two"))
+    );
+
+    let pause = format!("SELECT recur.pause('{id}')");
+    let late = both(&pause, &pause).unwrap_err();
+    assert_eq!(
+        (late.0.as_str(), late.1.as_str()),
+        ("55000", "action \"n\" is paused already")
+    );
+    let resume = format!("SELECT recur.resume('{id}')");
+    let late = both(&resume, &resume).unwrap_err();
+    assert_eq!(
+        (late.0.as_str(), late.1.as_str()),
+        ("55000", "action \"n\" is not paused")
+    );
+    let paused: i64 = session.value(
+        "SELECT count(*) FROM recur.events WHERE kind = 'action.paused'",
+        &[],
+    );
+    assert_eq!(paused, 1);
+
+    let delete = format!("SELECT recur.delete('{id}')");
+    let late = both(&delete, &delete).unwrap_err();
+    assert_eq!(
+        (late.0, late.1),
+        ("P0002".to_owned(), format!("no action has the id {id}"))
+    );
+    let deleted: i64 = session.value(
+        "SELECT count(*) FROM recur.events WHERE kind = 'action.deleted'",
+        &[],
+    );
+    assert_eq!(deleted, 1);
+}
