@@ -33,10 +33,7 @@ fn held_by(session: &mut Session, consumer: &str) -> i64 {
 
 /// Keeps the stream from running dry; returns how many it sent.
 fn refill(session: &mut Session, action: uuid::Uuid) -> i64 {
-    let left: i64 = session.value(
-        "SELECT count(*) FROM recur.live_dispatches WHERE status = 'pending'",
-        &[],
-    );
+    let left = session.count("recur.live_dispatches WHERE status = 'pending'");
     if left > 0 {
         return 0;
     }
@@ -133,7 +130,9 @@ fn every_dispatch_is_finished_once_and_every_attempt_accounted_for() {
         "each attempt was completed, released, or has its error"
     );
     assert_eq!(row.get::<_, i64>(7), 0);
-    let expired: i64 = session.value("SELECT count(*) FROM recur.events WHERE kind = 'dispatch.recovered' AND detail ->> 'reason' = 'lease expired'", &[]);
+    let expired = session.count(
+        "recur.events WHERE kind = 'dispatch.recovered' AND detail ->> 'reason' = 'lease expired'",
+    );
     assert!(
         expired > 0,
         "somebody was killed with something in his hands"

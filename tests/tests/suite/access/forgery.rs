@@ -162,8 +162,7 @@ fn what_would_disturb_everybody_is_refused() {
             ("releases", "999999"),
         ]));
     }
-    let rows: i64 = admin.value("SELECT count(*) FROM recur.live_dispatches", &[]);
-    assert_eq!(rows, 4);
+    assert_eq!(admin.count("recur.live_dispatches"), 4);
 }
 
 /// Consumers write into the history: their reports move what they did there.
@@ -222,8 +221,7 @@ fn what_the_functions_write_is_not_refused() {
         "SELECT recur.enqueue('p', 'a'); SELECT recur.receive('p', 'a', '');
          SELECT recur.enqueue('p', 'a', run_at => '2000-01-01Z', lock_group => 'g', notify_channel => 'c', lease => '1 hour')",
     );
-    let enqueued: i64 = author.value("SELECT count(*) FROM recur.live_dispatches", &[]);
-    assert_eq!(enqueued, 3);
+    assert_eq!(author.count("recur.live_dispatches"), 3);
 
     // One whose id is random, and one of an occurrence.
     let action: Uuid = alice.value(

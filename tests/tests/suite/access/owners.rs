@@ -31,13 +31,10 @@ fn nobody_acts_in_the_name_of_others() {
         assert_eq!(hint, "Leave it out to own the action yourself.");
     }
     author.batch(&insert("'team'"));
-    let (code, message, _) = author.error("UPDATE recur.recurring_actions SET owner = 'author'");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        (
-            "22023",
-            "invalid change \"owner\": this column is maintained by pg_recur"
-        )
+    author.assert_error(
+        "UPDATE recur.recurring_actions SET owner = 'author'",
+        "22023",
+        "invalid change \"owner\": this column is maintained by pg_recur",
     );
     // A superuser who acts as a role is that role.
     admin.batch("SET ROLE author");
@@ -89,25 +86,13 @@ fn nobody_acts_in_the_name_of_others() {
     );
     assert_eq!(grabbed, None);
     // Membership is looked at afresh: who leaves the team sees nothing of it any more, in the same session.
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        1
-    );
+    assert_eq!(author.count("recur.recurring_actions"), 1);
     admin.batch("REVOKE team FROM author");
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        0
-    );
+    assert_eq!(author.count("recur.recurring_actions"), 0);
     admin.batch("GRANT team TO author");
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        1
-    );
+    assert_eq!(author.count("recur.recurring_actions"), 1);
     admin.batch("ALTER ROLE team RENAME TO crew");
-    assert_eq!(
-        author.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        0
-    );
+    assert_eq!(author.count("recur.recurring_actions"), 0);
 }
 
 #[test]
@@ -204,11 +189,10 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
     );
     assert!(done);
     assert_eq!(claim_this(&mut blue, other), 1);
-    let told: i64 = admin.value(
-        "SELECT count(*) FROM recur.events WHERE kind = 'owner.notified' AND owner = 'red'",
-        &[],
+    assert_eq!(
+        admin.count("recur.events WHERE kind = 'owner.notified' AND owner = 'red'"),
+        1
     );
-    assert_eq!(told, 1);
     let row = &admin.rows(
         "SELECT completed_count, failed_count, context FROM recur.recurring_actions WHERE id = $1",
         &[&action],
@@ -251,11 +235,10 @@ fn nobody_runs_what_is_not_his() {
         format!("SELECT recur.backfill('{action}', '2026-01-01Z', '2026-01-02Z')"),
         format!("SELECT recur.explain('{action}', '2026-01-01Z')"),
     ] {
-        let (code, message, _) = blue.error(&statement);
-        assert_eq!(
-            (code.as_str(), message),
-            ("P0002", format!("no action has the id {action}")),
-            "{statement}"
+        blue.assert_error(
+            &statement,
+            "P0002",
+            &format!("no action has the id {action}"),
         );
     }
     // Past the door that looks: what has the work done by the extension's owner looks again.

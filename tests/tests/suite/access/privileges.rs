@@ -318,8 +318,11 @@ fn every_level_can_do_its_work() {
         let mut session = cluster.session_as(level, "app");
         session.batch(looking);
         // A member of the role that owns it sees it; the victim's is for admins.
-        let seen: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
-        assert_eq!(seen, if level == "admin" { 3 } else { 2 }, "{level}");
+        assert_eq!(
+            session.count("recur.recurring_actions"),
+            if level == "admin" { 3 } else { 2 },
+            "{level}"
+        );
     }
     for statement in [
         "SELECT recur.create('x', '@daily', 'p', 'a')",

@@ -27,10 +27,10 @@ fn the_public_can_do_nothing() {
         }
     }
     admin.batch("REVOKE USAGE ON SCHEMA recur FROM stranger");
-    let (code, message, _) = stranger.error("SELECT recur.tzdata_version()");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("42501", "permission denied for schema recur")
+    stranger.assert_error(
+        "SELECT recur.tzdata_version()",
+        "42501",
+        "permission denied for schema recur",
     );
 }
 
@@ -52,12 +52,13 @@ fn the_public_has_no_rights() {
     }
     // Every function pins its search_path.
     session.batch("RESET ROLE");
-    let loose: i64 = session.value(
-        "SELECT count(*) FROM pg_proc WHERE pronamespace = 'recur'::regnamespace
-            AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)",
-        &[],
+    assert_eq!(
+        session.count(
+            "pg_proc WHERE pronamespace = 'recur'::regnamespace
+            AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)"
+        ),
+        0
     );
-    assert_eq!(loose, 0);
     // And every object says what it is.
     let silent = session.rows(
         "SELECT proname::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL

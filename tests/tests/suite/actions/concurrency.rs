@@ -57,11 +57,10 @@ fn concurrent_editors() {
         (late.0.as_str(), late.1.as_str()),
         ("55000", "action \"n\" is not paused")
     );
-    let paused: i64 = session.value(
-        "SELECT count(*) FROM recur.events WHERE kind = 'action.paused'",
-        &[],
+    assert_eq!(
+        session.count("recur.events WHERE kind = 'action.paused'"),
+        1
     );
-    assert_eq!(paused, 1);
 
     let delete = format!("SELECT recur.delete('{id}')");
     let late = both(&delete, &delete).unwrap_err();
@@ -69,9 +68,8 @@ fn concurrent_editors() {
         (late.0, late.1),
         ("P0002".to_owned(), format!("no action has the id {id}"))
     );
-    let deleted: i64 = session.value(
-        "SELECT count(*) FROM recur.events WHERE kind = 'action.deleted'",
-        &[],
+    assert_eq!(
+        session.count("recur.events WHERE kind = 'action.deleted'"),
+        1
     );
-    assert_eq!(deleted, 1);
 }

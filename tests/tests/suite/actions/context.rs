@@ -40,11 +40,10 @@ fn a_context_goes_from_run_to_run() {
             (json!({"page": 1}), 1)
         );
     }
-    let (state, message, _) =
-        session.error(&format!("SELECT recur.complete('{first}', 1, NULL, '[1]')"));
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        ("22023", "invalid context \"[1]\": must be a JSON object")
+    session.assert_error(
+        &format!("SELECT recur.complete('{first}', 1, NULL, '[1]')"),
+        "22023",
+        "invalid context \"[1]\": must be a JSON object",
     );
     session.execute(
         "SELECT recur.complete($1, 1, NULL, '{\"page\": 2}')",

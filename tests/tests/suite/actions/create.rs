@@ -164,8 +164,7 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             "Leave it out to use recur.notify_channel.",
         );
     }
-    let stored: i64 = session.value("SELECT count(*) FROM recur.definitions", &[]);
-    assert_eq!(stored, 0);
+    assert_eq!(session.count("recur.definitions"), 0);
 }
 
 #[test]
@@ -226,8 +225,7 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
         "invalid schedule \"at 2020-01-01T00:00:00\": it has no occurrence within starts_at and ends_at",
         never,
     );
-    let stored: i64 = session.value("SELECT count(*) FROM recur.definitions", &[]);
-    assert_eq!(stored, 1);
+    assert_eq!(session.count("recur.definitions"), 1);
 }
 
 #[test]
@@ -255,14 +253,10 @@ fn the_shortest_pause_is_judged_by_the_schedule_alone() {
     }
     session.execute(&create("schedule => '0,30 * * * *'"), &[]);
     // The same for a change.
-    let (code, message, _) = session
-        .error("SELECT recur.update(id, '{\"schedule\": \"1m\"}') FROM recur.recurring_actions");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        (
-            "22023",
-            "invalid schedule \"1m\": it can recur after 60s, and recur.min_interval is 1800s"
-        )
+    session.assert_error(
+        "SELECT recur.update(id, '{\"schedule\": \"1m\"}') FROM recur.recurring_actions",
+        "22023",
+        "invalid schedule \"1m\": it can recur after 60s, and recur.min_interval is 1800s",
     );
 }
 

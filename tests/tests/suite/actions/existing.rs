@@ -165,11 +165,11 @@ fn concurrent_creators() {
     let (first, second) = race(&cluster, "add_another", "add_another", "COMMIT");
     assert_ne!(second.unwrap(), first);
     assert_eq!(descriptions(&mut session), ["one", "two"]);
-    let held: i64 = session.value(
-        "SELECT count(*) FROM recur.definitions WHERE NOT duplicate",
-        &[],
+    assert_eq!(
+        session.count("recur.definitions WHERE NOT duplicate"),
+        1,
+        "one of them holds the name"
     );
-    assert_eq!(held, 1, "one of them holds the name");
     session.batch("DELETE FROM recur.recurring_actions");
 
     let (_, second) = race(&cluster, "add_another", "fail", "COMMIT");
@@ -199,8 +199,11 @@ fn a_crowd_of_creators() {
             .collect();
         let expected = if on_existing == "fail" { 7 } else { 0 };
         assert_eq!(errors, vec!["23505"; expected], "{on_existing}");
-        let stored: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
-        assert_eq!(stored, rows, "{on_existing}");
+        assert_eq!(
+            session.count("recur.recurring_actions"),
+            rows,
+            "{on_existing}"
+        );
         session.batch("DELETE FROM recur.recurring_actions");
     }
 }
@@ -269,8 +272,7 @@ fn the_last_place_is_given_once_at_every_isolation_level() {
             Err(expected.to_owned()),
             "{isolation}"
         );
-        let stored: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
-        assert_eq!(stored, 3);
+        assert_eq!(session.count("recur.recurring_actions"), 3);
         session.batch("SELECT recur.delete(recur.id_of('c'))");
     }
 }

@@ -87,8 +87,7 @@ fn bad_input_is_refused_by_name_value_and_expectation() {
         assert_eq!(code, "22023", "{argument}: {message}");
         assert!(message.starts_with(expected), "{argument}: {message}");
     }
-    let stored: i64 = session.value("SELECT count(*) FROM recur.recurring_actions", &[]);
-    assert_eq!(stored, 0);
+    assert_eq!(session.count("recur.recurring_actions"), 0);
 }
 
 #[test]

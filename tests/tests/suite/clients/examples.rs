@@ -51,10 +51,7 @@ fn lives(language: Language) {
     let stopped = mail(&mut session, r#"{"to": "stopped", "seconds": 3600}"#);
     session.batch("NOTIFY recur");
     eventually("all of them run", || {
-        let running: i64 = session.value(
-            "SELECT count(*) FROM recur.dispatches WHERE status = 'running'",
-            &[],
-        );
+        let running = session.count("recur.dispatches WHERE status = 'running'");
         running == 4
     });
     session.execute("SELECT recur.cancel($1)", &[&stopped]);

@@ -56,12 +56,8 @@ fn only_the_guilty_rows_of_a_batch_pay() {
     curse(&mut session);
 
     assert_eq!(session.tick("2030-01-01 12:00:05Z"), (50, 0, 0, 4));
-    let good: i64 = session.value(
-        "SELECT count(*) FROM recur.recurring_actions AS a JOIN recur.dispatches AS d ON d.action_id = a.id
-          WHERE a.name LIKE 'good%' AND a.error_count = 0 AND a.next_run_at = '2030-01-02 12:00Z' AND a.run_count = 1",
-        &[],
-    );
-    assert_eq!(good, 50);
+    assert_eq!(session.count("recur.recurring_actions AS a JOIN recur.dispatches AS d ON d.action_id = a.id
+          WHERE a.name LIKE 'good%' AND a.error_count = 0 AND a.next_run_at = '2030-01-02 12:00Z' AND a.run_count = 1"), 50);
     // What was due is still owed; the next try is later.
     let owed = "1 | 01 12:00:00 | 01 12:01:05 | ";
     let garbled = state(&mut session, "garbled");
@@ -217,11 +213,10 @@ fn a_mute_interval_throttles_what_the_contact_hears() {
         .collect();
     assert_eq!(kinds, ["action.error"]);
     assert!(told(&mut session).is_empty());
-    let recorded: i64 = session.value(
-        "SELECT count(*) FROM recur.events WHERE kind = 'action.error'",
-        &[],
+    assert_eq!(
+        session.count("recur.events WHERE kind = 'action.error'"),
+        10
     );
-    assert_eq!(recorded, 10);
 
     session.batch("UPDATE recur.progress SET last_notified_at = now() - interval '25 hours'");
     session.batch("SELECT recur.resume(id) FROM recur.recurring_actions");
@@ -342,12 +337,8 @@ fn a_backlog_is_drained_in_batches() {
     );
     // Three occurrences of each; a batch has a thousand timers.
     assert_eq!(session.tick("2030-01-03 12:00Z"), (6_900, 0, 0, 0));
-    let wrong: i64 = session.value(
-        "SELECT count(*) FROM recur.recurring_actions AS a
-          WHERE a.run_count <> 3 OR (SELECT count(*) FROM recur.dispatches AS d WHERE d.action_id = a.id) <> 3",
-        &[],
-    );
-    assert_eq!(wrong, 0);
+    assert_eq!(session.count("recur.recurring_actions AS a
+          WHERE a.run_count <> 3 OR (SELECT count(*) FROM recur.dispatches AS d WHERE d.action_id = a.id) <> 3"), 0);
 }
 
 /// Not that anybody should, but nobody else must suffer for it.
@@ -361,9 +352,10 @@ fn a_timer_that_is_due_without_a_next_run_stops_nobody() {
          UPDATE recur.timers SET next_run_at = NULL WHERE action_id = recur.id_of('odd')",
     );
     session.tick("2030-01-01Z");
-    let fired: i64 = session.value(
-        "SELECT count(*) FROM recur.recurring_actions WHERE run_count = 1 AND next_run_at = '2030-01-01 01:00Z'",
-        &[],
+    assert_eq!(
+        session.count(
+            "recur.recurring_actions WHERE run_count = 1 AND next_run_at = '2030-01-01 01:00Z'"
+        ),
+        2
     );
-    assert_eq!(fired, 2);
 }

@@ -43,7 +43,7 @@ fn a_heavy_tenant_delays_another_by_a_batch_or_two() {
         pile_up(&mut session, heavy, &others);
         let all = BACKLOG + others.len() as i64;
         eventually("all are dispatched", || {
-            session.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) == all
+            session.count("recur.live_dispatches") == all
         });
         let batches: i64 = session.value(
             "SELECT count(DISTINCT xmin::text) FROM recur.live_dispatches",
@@ -79,7 +79,7 @@ fn tenants_that_wait_for_nothing_keep_nobody_from_his_turn() {
         &[&&waiting[..]],
     );
     eventually("all are dispatched", || {
-        session.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) == BACKLOG + 2
+        session.count("recur.live_dispatches") == BACKLOG + 2
     });
     for tenant in waiting {
         let before = batches_before(&mut session, tenant);
@@ -111,10 +111,8 @@ fn a_timer_that_is_due_without_a_next_run_spoils_no_turn() {
              COMMIT",
         ));
         eventually("all are dispatched", || {
-            session.value::<i64>(
-                "SELECT count(*) FROM recur.recurring_actions WHERE run_count = 1 AND next_run_at > now()",
-                &[],
-            ) == 11
+            session.count("recur.recurring_actions WHERE run_count = 1 AND next_run_at > now()")
+                == 11
         });
         let failed: i64 = session.value(
             "SELECT failed_batches FROM recur.stats WHERE database = current_database()",
@@ -131,7 +129,7 @@ fn what_becomes_due_during_a_drain_is_not_behind_all_of_it() {
     let mut other = cluster.session("app");
     pile_up(&mut session, "heavy", &[]);
     eventually("it is under way", || {
-        other.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) > 0
+        other.count("recur.live_dispatches") > 0
     });
     other.batch("SELECT recur.create('mine', '@yearly', 'p', 't', tenant => 'light')");
     let before: i64 = {
@@ -146,17 +144,14 @@ fn what_becomes_due_during_a_drain_is_not_behind_all_of_it() {
         before
     };
     eventually("it is dispatched", || {
-        other.value::<i64>(
-            "SELECT count(*) FROM recur.live_dispatches WHERE tenant = 'light'",
-            &[],
-        ) == 1
+        other.count("recur.live_dispatches WHERE tenant = 'light'") == 1
     });
     let waited = batches_before(&mut other, "light") - before;
     // The drain goes on while we count and commit; it must not have come to its end.
     let all: i64 = BACKLOG / BATCH;
     assert!(waited < all / 2, "after {waited} more of {all} batches");
     eventually("the rest is, too", || {
-        other.value::<i64>("SELECT count(*) FROM recur.live_dispatches", &[]) == BACKLOG + 1
+        other.count("recur.live_dispatches") == BACKLOG + 1
     });
 }
 
@@ -169,10 +164,7 @@ fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
            FROM generate_series(1, 300) AS n",
     );
     eventually("three dispatchers", || {
-        session.value::<i64>(
-            "SELECT count(*) FROM recur.workers WHERE duty = 'dispatcher' AND database = 'app'",
-            &[],
-        ) == 3
+        session.count("recur.workers WHERE duty = 'dispatcher' AND database = 'app'") == 3
     });
     // Every round makes all of them due at once, with occurrences that are long over.
     std::thread::scope(|scope| {
@@ -181,10 +173,7 @@ fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
             scope.spawn(move || {
                 loop {
                     session.batch("SELECT recur.tick()");
-                    let left: i64 = session.value(
-                        "SELECT count(*) FROM recur.recurring_actions WHERE enabled",
-                        &[],
-                    );
+                    let left = session.count("recur.recurring_actions WHERE enabled");
                     if left == 0 {
                         break;
                     }
@@ -198,15 +187,10 @@ fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
             }
         });
     });
-    let wrong: i64 = session.value(
-        "SELECT count(*) FROM recur.recurring_actions AS a
+    assert_eq!(session.count("recur.recurring_actions AS a
           WHERE a.ended_reason IS DISTINCT FROM 'exhausted' OR a.run_count <> 20
-             OR (SELECT count(DISTINCT d.scheduled_at) FROM recur.dispatches AS d WHERE d.action_id = a.id) <> 20",
-        &[],
-    );
-    assert_eq!(wrong, 0);
-    let rows: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
-    assert_eq!(rows, 300 * 20);
+             OR (SELECT count(DISTINCT d.scheduled_at) FROM recur.dispatches AS d WHERE d.action_id = a.id) <> 20"), 0);
+    assert_eq!(session.count("recur.dispatches"), 300 * 20);
     let deadlocks: i64 = session.value(
         "SELECT deadlocks FROM pg_stat_database WHERE datname = 'app'",
         &[],

@@ -78,11 +78,10 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
     );
     assert_eq!(ahead(&mut session), (0, 0));
     assert_eq!(tick_now(&mut session), 6);
-    let edited: i64 = session.value(
-        "SELECT count(*) FROM recur.live_dispatches WHERE payload = '{\"n\": 2}'",
-        &[],
+    assert_eq!(
+        session.count("recur.live_dispatches WHERE payload = '{\"n\": 2}'"),
+        6
     );
-    assert_eq!(edited, 6);
 
     session.execute("SELECT recur.pause($1)", &[&action]);
     assert_eq!(ahead(&mut session), (0, 0));
@@ -111,8 +110,7 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
     );
     assert_eq!(tick_now(&mut session), 3);
     session.execute("SELECT recur.delete($1)", &[&action]);
-    let live: i64 = session.value("SELECT count(*) FROM recur.live_dispatches", &[]);
-    assert_eq!(live, 0);
+    assert_eq!(session.count("recur.live_dispatches"), 0);
 }
 
 #[test]

@@ -87,11 +87,10 @@ fn a_backfill_that_waited_for_a_report_sees_it() {
     let backfill = format!("SELECT recur.backfill('{action}', now() - interval '3 hours', now())");
     overtake(&cluster, "backfill_waited", &mut session, &backfill, |_| {});
     assert_eq!(doubled(&mut session), 0);
-    let made: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches WHERE trigger = 'backfill'",
-        &[],
+    assert_eq!(
+        session.count("recur.dispatches WHERE trigger = 'backfill'"),
+        2
     );
-    assert_eq!(made, 2);
 }
 
 #[test]
@@ -123,11 +122,10 @@ fn a_trigger_and_a_delete_leave_nothing_behind() {
     session.execute("SELECT recur.trigger($1)", &[&action]);
     let delete = format!("SELECT recur.delete('{action}')");
     overtake(&cluster, "delete_waited", &mut session, &delete, |_| {});
-    let pending: i64 = session.value(
-        "SELECT count(*) FROM recur.live_dispatches WHERE status = 'pending'",
-        &[],
+    assert_eq!(
+        session.count("recur.live_dispatches WHERE status = 'pending'"),
+        0
     );
-    assert_eq!(pending, 0);
     let cancelled: String = session.value(
         "SELECT error FROM recur.dispatches WHERE status = 'cancelled'",
         &[],

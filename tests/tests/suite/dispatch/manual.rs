@@ -41,18 +41,21 @@ fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
         session.texts("SELECT (t.*)::text FROM recur.timers AS t", &[]),
         before
     );
-    let claimed: i64 = session.value("SELECT count(*) FROM recur.claim(10)", &[]);
-    assert_eq!(claimed, 3, "each is a dispatch of its own");
-
-    let (code, message, _) = session.error(&format!("SELECT recur.trigger('{action}', '[1]')"));
     assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("22023", "invalid payload \"[1]\": must be a JSON object")
+        session.count("recur.claim(10)"),
+        3,
+        "each is a dispatch of its own"
     );
-    let (code, message, _) = session.error(&format!("SELECT recur.trigger('{}')", Uuid::nil()));
-    assert_eq!(
-        (code.as_str(), message),
-        ("P0002", format!("no action has the id {}", Uuid::nil()))
+
+    session.assert_error(
+        &format!("SELECT recur.trigger('{action}', '[1]')"),
+        "22023",
+        "invalid payload \"[1]\": must be a JSON object",
+    );
+    session.assert_error(
+        &format!("SELECT recur.trigger('{}')", Uuid::nil()),
+        "P0002",
+        &format!("no action has the id {}", Uuid::nil()),
     );
 }
 
@@ -113,9 +116,11 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
         ),
     ] {
         session.batch("SET timezone = 'UTC'");
-        let (code, text, _) =
-            session.error(&format!("SELECT recur.backfill('{action}', {arguments})"));
-        assert_eq!((code.as_str(), text.as_str()), ("22023", message));
+        session.assert_error(
+            &format!("SELECT recur.backfill('{action}', {arguments})"),
+            "22023",
+            message,
+        );
     }
 }
 

@@ -17,12 +17,14 @@ fn a_dispatch_is_staged_just_before_its_instant() {
     eventually("its lateness is counted", || {
         session.value::<i64>(lateness, &[]) > 0
     });
-    let odd: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches
-          WHERE available_at <> scheduled_at OR created_at < scheduled_at - interval '100 ms'",
-        &[],
+    assert_eq!(
+        session.count(
+            "recur.dispatches
+          WHERE available_at <> scheduled_at OR created_at < scheduled_at - interval '100 ms'"
+        ),
+        0,
+        "never available early, nor staged long before"
     );
-    assert_eq!(odd, 0, "never available early, nor staged long before");
 
     // A decision that can still change is taken at the instant.
     session.batch("UPDATE recur.recurring_actions SET overlap = 'skip'");
@@ -32,12 +34,13 @@ fn a_dispatch_is_staged_just_before_its_instant() {
         session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(100)");
         session.value::<i64>("SELECT run_count FROM recur.recurring_actions", &[]) >= before + 2
     });
-    let early: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches WHERE created_at < scheduled_at
-            AND scheduled_at > (SELECT updated_at FROM recur.recurring_actions)",
-        &[],
+    assert_eq!(
+        session.count(
+            "recur.dispatches WHERE created_at < scheduled_at
+            AND scheduled_at > (SELECT updated_at FROM recur.recurring_actions)"
+        ),
+        0
     );
-    assert_eq!(early, 0);
 }
 
 #[test]
@@ -167,8 +170,7 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     }
     let messages = 1 + listener.waiting_notifications().len();
     assert!(messages <= 3, "{messages} messages");
-    let claimed: i64 = session.value("SELECT count(*) FROM recur.claim(5000)", &[]);
-    assert_eq!(claimed, HERD - 1);
+    assert_eq!(session.count("recur.claim(5000)"), HERD - 1);
     let of_edited: String = session.value(
         "SELECT payload::text FROM recur.live_dispatches WHERE action_id = $1",
         &[&edited],
@@ -279,10 +281,7 @@ fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
             &[&round],
         );
         eventually("the other one runs", || {
-            session.value::<i64>(
-                "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 'other'",
-                &[],
-            ) == round
+            session.count("recur.live_dispatches WHERE action_type = 'other'") == round
         });
     }
     let futile = batches(&mut session) - before - ROUNDS;

@@ -22,11 +22,7 @@ fn history_is_newest_first_and_pages_backwards() {
         &[&id],
     );
     let hours = |session: &mut Session, arguments: &str| -> Vec<i32> {
-        session
-            .rows(&format!("SELECT extract(epoch FROM scheduled_at - '2026-01-01Z')::int / 3600 FROM recur.history('{id}'{arguments})"), &[])
-            .iter()
-            .map(|row| row.get(0))
-            .collect()
+        session.column(&format!("SELECT extract(epoch FROM scheduled_at - '2026-01-01Z')::int / 3600 FROM recur.history('{id}'{arguments})"), &[])
     };
     let all: Vec<i32> = (1..=20).rev().collect();
     assert_eq!(hours(&mut session, ""), all);
@@ -36,13 +32,9 @@ fn history_is_newest_first_and_pages_backwards() {
         hours(&mut session, ", before => '2026-01-01 01:00Z'"),
         [0; 0]
     );
-    let (code, message, _) =
-        session.error("SELECT recur.history('00000000-0000-0000-0000-000000000000')");
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        (
-            "P0002",
-            "no action has the id 00000000-0000-0000-0000-000000000000"
-        )
+    session.assert_error(
+        "SELECT recur.history('00000000-0000-0000-0000-000000000000')",
+        "P0002",
+        "no action has the id 00000000-0000-0000-0000-000000000000",
     );
 }

@@ -35,12 +35,9 @@ fn purging_by_hand() {
         (2, 4),
         "counts survive, and so does what is not finished"
     );
-    let (state, message, _) = session.error("SELECT recur.purge('-1 day')");
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        (
-            "22023",
-            "invalid older_than \"-1 days\": must be zero or longer"
-        )
+    session.assert_error(
+        "SELECT recur.purge('-1 day')",
+        "22023",
+        "invalid older_than \"-1 days\": must be zero or longer",
     );
 }

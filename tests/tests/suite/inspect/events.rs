@@ -118,8 +118,7 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
     }
     // What changes nothing is no event, and what is rolled back did not happen.
     alice.batch("BEGIN; SELECT recur.create('x', '@daily', 'p', 'a'); ROLLBACK");
-    let count: i64 = admin.value("SELECT count(*) FROM recur.events", &[]);
-    assert_eq!(count, 7);
+    assert_eq!(admin.count("recur.events"), 7);
 }
 
 /// Mute is for what happens by itself: what people do is announced all the same.
@@ -184,10 +183,7 @@ fn events_stay_as_they_are() {
         }
         assert_eq!(role.error("TRUNCATE recur.events").0, "42501");
         assert_eq!(role.error(insert).0, "42501");
-        assert_eq!(
-            role.value::<i64>("SELECT count(*) FROM recur.events", &[]),
-            1
-        );
+        assert_eq!(role.count("recur.events"), 1);
     }
     let kept = (
         "42501".to_owned(),
@@ -198,10 +194,7 @@ fn events_stay_as_they_are() {
         assert_eq!(session.error(statement), kept, "{statement}");
     }
     assert_eq!(session.error("TRUNCATE recur.events"), kept);
-    assert_eq!(
-        session.value::<i64>("SELECT count(*) FROM recur.events", &[]),
-        1
-    );
+    assert_eq!(session.count("recur.events"), 1);
 }
 
 /// What happens by itself is recorded of a muted action as of any other, but nobody is woken for it.

@@ -98,10 +98,10 @@ fn fired_skipped_due_to_come_and_never() {
         "before its start: {words}"
     );
 
-    let (code, message, _) = session.error(&format!("SELECT recur.explain('{action}', NULL)"));
-    assert_eq!(
-        (code.as_str(), message.as_str()),
-        ("22023", "invalid at \"NULL\": must have a value")
+    session.assert_error(
+        &format!("SELECT recur.explain('{action}', NULL)"),
+        "22023",
+        "invalid at \"NULL\": must have a value",
     );
     assert_eq!(
         session

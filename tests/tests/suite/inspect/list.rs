@@ -4,11 +4,7 @@ use pg_recur_tests::{Cluster, Session};
 use uuid::Uuid;
 
 fn names(session: &mut Session, arguments: &str) -> Vec<String> {
-    session
-        .rows(&format!("SELECT name FROM recur.list({arguments})"), &[])
-        .iter()
-        .map(|row| row.get(0))
-        .collect()
+    session.column(&format!("SELECT name FROM recur.list({arguments})"), &[])
 }
 
 #[test]
@@ -78,8 +74,7 @@ fn filters_narrow_and_combine() {
             "invalid limit \"NULL\": must be at least 1",
         ),
     ] {
-        let (code, text, _) = session.error(&format!("SELECT recur.list({arguments})"));
-        assert_eq!((code.as_str(), text.as_str()), ("22023", message));
+        session.assert_error(&format!("SELECT recur.list({arguments})"), "22023", message);
     }
     let unknown =
         session.error("SELECT recur.list(after => '00000000-0000-0000-0000-000000000000')");
@@ -119,14 +114,10 @@ fn pages_are_stable() {
     let mut seen: Vec<Uuid> = Vec::new();
     loop {
         let after = seen.last().copied();
-        let page: Vec<Uuid> = session
-            .rows(
-                "SELECT id FROM recur.list(\"limit\" => 7, after => $1)",
-                &[&after],
-            )
-            .iter()
-            .map(|row| row.get(0))
-            .collect();
+        let page: Vec<Uuid> = session.column(
+            "SELECT id FROM recur.list(\"limit\" => 7, after => $1)",
+            &[&after],
+        );
         let Some(last) = page.last() else { break };
         assert!(page.len() == 7 || everything.ends_with(std::slice::from_ref(last)));
         // Before the next page: a row comes in front of where we are, and the one that we stand on goes.

@@ -62,24 +62,15 @@ fn fill(cluster: &Cluster, owner: &str) {
 /// Every row of every table of the extension, and what comes next.
 fn contents(session: &mut Session) -> Vec<String> {
     session.batch("SET timezone = 'UTC'");
-    let tables: Vec<String> = session
-        .rows(
+    let tables: Vec<String> = session.column(
             "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'v', 'S')
                 AND relname <> 'overview' ORDER BY 1",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+            &[]);
     tables
         .iter()
         .flat_map(|table| {
             let columns = if table == "recur.event_ids" { "last_value" } else { "t.*" };
-            session
-                .rows(&format!("SELECT '{table}: ' || r::text FROM (SELECT {columns} FROM {table} AS t) AS r ORDER BY 1"), &[])
-                .iter()
-                .map(|row| row.get(0))
-                .collect::<Vec<String>>()
+            session.column(&format!("SELECT '{table}: ' || r::text FROM (SELECT {columns} FROM {table} AS t) AS r ORDER BY 1"), &[])
         })
         .collect()
 }
@@ -88,9 +79,9 @@ pub(super) fn fires(cluster: &Cluster) {
     cluster.configure("recur.enabled = on");
     cluster.reload();
     let mut session = cluster.session("app");
-    let before: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
+    let before = session.count("recur.dispatches");
     eventually("it fires there", || {
-        session.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
+        session.count("recur.dispatches") > before
     });
 }
 
@@ -136,10 +127,7 @@ fn a_dump_brings_everything_back() {
         assert_eq!(before, after, "{owner}");
         // The rights that were handed out, too.
         let mut alice = target.session_as("alice", "app");
-        assert_eq!(
-            alice.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-            6
-        );
+        assert_eq!(alice.count("recur.recurring_actions"), 6);
         alice.batch("SELECT recur.update(recur.id_of('twin'), '{\"priority\": 1}')");
         assert_eq!(
             target
@@ -183,10 +171,7 @@ fn a_dump_of_the_schema_alone_has_no_rows_and_works() {
         String::from_utf8_lossy(&output.stderr)
     );
     let mut session = target.session("app");
-    assert_eq!(
-        session.value::<i64>("SELECT count(*) FROM recur.recurring_actions", &[]),
-        0
-    );
+    assert_eq!(session.count("recur.recurring_actions"), 0);
     session.batch("SELECT recur.create('every second', '* * * * * *', 'p', 'a')");
     fires(&target);
 }

@@ -37,8 +37,7 @@ impl Drop for Scripts {
 
 /// What a database knows of the extension's objects: definitions, comments, rights and owners.
 fn catalog(session: &mut Session) -> Vec<String> {
-    session
-        .rows(
+    session.column(
             "SELECT concat_ws(' | ', 'function', p.oid::regprocedure, pg_get_functiondef(p.oid), obj_description(p.oid, 'pg_proc'),
                               p.proacl::text, pg_get_userbyid(p.proowner))
                FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace
@@ -65,11 +64,7 @@ fn catalog(session: &mut Session) -> Vec<String> {
              SELECT concat_ws(' | ', 'policy', polrelid::regclass, polname, pg_get_expr(polqual, polrelid))
                FROM pg_policy JOIN pg_class ON pg_class.oid = polrelid WHERE relnamespace = 'recur'::regnamespace
              ORDER BY 1",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .collect()
+            &[])
 }
 
 /// The frozen scripts of earlier versions, each with its way to this one.

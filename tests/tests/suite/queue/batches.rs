@@ -18,11 +18,7 @@ fn reports_in_batches() {
     session.batch(
         "CREATE TABLE mine AS SELECT id, attempt, row_number() OVER () AS n FROM recur.claim(6)",
     );
-    let ids: Vec<Uuid> = session
-        .rows("SELECT id FROM mine ORDER BY n", &[])
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let ids: Vec<Uuid> = session.column("SELECT id FROM mine ORDER BY n", &[]);
     let nobody = Uuid::nil();
     let_lease_run_out(&mut session, ids[2]);
 
@@ -76,14 +72,10 @@ fn reports_in_batches() {
         (answers[5].1, answers[5].2.as_deref()),
         (false, Some("running"))
     );
-    let results: Vec<Value> = session
-        .rows(
-            "SELECT result FROM recur.dispatches WHERE status = 'completed' ORDER BY result",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let results: Vec<Value> = session.column(
+        "SELECT result FROM recur.dispatches WHERE status = 'completed' ORDER BY result",
+        &[],
+    );
     assert_eq!(results, [json!(1), json!(2)]);
     let count: i64 = session.value(
         "SELECT completed_count FROM recur.recurring_actions WHERE id = $1",
@@ -118,14 +110,10 @@ fn reports_in_batches() {
             (false, "completed")
         ]
     );
-    let errors: Vec<String> = session
-        .rows(
-            "SELECT error FROM recur.dispatches WHERE error IS NOT NULL ORDER BY error",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let errors: Vec<String> = session.column(
+        "SELECT error FROM recur.dispatches WHERE error IS NOT NULL ORDER BY error",
+        &[],
+    );
     assert_eq!(errors, ["a", "b", "c"]);
 
     assert_eq!(
@@ -151,7 +139,6 @@ fn reports_in_batches() {
             "invalid reasons: must have as many elements as ids, 1, and has 0",
         ),
     ] {
-        let (state, message, _) = session.error(sql);
-        assert_eq!((state.as_str(), message.as_str()), ("22023", expected));
+        session.assert_error(sql, "22023", expected);
     }
 }

@@ -87,18 +87,15 @@ fn a_claim_says_who_has_it_and_until_when() {
     let name: String = session.value("SELECT claimed_by FROM recur.claim()", &[]);
     assert_eq!(name, "pg_recur-tests");
 
-    let (state, message, _) = session.error("SELECT recur.claim(0)");
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        ("22023", "invalid limit \"0\": must be at least 1")
+    session.assert_error(
+        "SELECT recur.claim(0)",
+        "22023",
+        "invalid limit \"0\": must be at least 1",
     );
-    let (state, message, _) = session.error("SELECT recur.claim(1, lease => '-1 s')");
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        (
-            "22023",
-            "invalid lease \"-00:00:01\": must be longer than nothing"
-        )
+    session.assert_error(
+        "SELECT recur.claim(1, lease => '-1 s')",
+        "22023",
+        "invalid lease \"-00:00:01\": must be longer than nothing",
     );
 }
 
@@ -150,8 +147,7 @@ fn a_rollback_gives_the_dispatch_back_at_once() {
     let mut another = cluster.session("app");
     assert_eq!(claimed(&mut another, "1"), NONE);
     session.batch("ROLLBACK");
-    let invoices: i64 = session.value("SELECT count(*) FROM invoices", &[]);
-    assert_eq!(invoices, 0);
+    assert_eq!(session.count("invoices"), 0);
 
     session.batch("BEGIN");
     session.batch(work);

@@ -86,8 +86,7 @@ fn concurrent_duplicates_give_one_row() {
             .collect()
     });
     assert_eq!(ids.len(), 1);
-    let rows: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
-    assert_eq!(rows, 1);
+    assert_eq!(session.count("recur.dispatches"), 1);
 }
 
 #[test]
@@ -135,8 +134,11 @@ fn enqueue_at_its_time() {
             "invalid run_at \"infinity\": must be a finite point in time",
         ),
     ] {
-        let (code, text, _) = session.error(&format!("SELECT recur.enqueue({arguments})"));
-        assert_eq!((code.as_str(), text.as_str()), ("22023", message));
+        session.assert_error(
+            &format!("SELECT recur.enqueue({arguments})"),
+            "22023",
+            message,
+        );
     }
 }
 

@@ -26,10 +26,7 @@ fn a_claim_of_many_groups_needs_few_locks() {
     queue_groups(&mut session, "many", 16_000);
     session.batch("BEGIN");
     assert_eq!(claim(&mut session, 16_000), 16_000);
-    let locks: i64 = session.value(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
-        &[],
-    );
+    let locks = session.count("pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()");
     assert!(locks <= 1_024, "{locks}");
     // Groups that share their locks with those are left to a later claim, and nobody waits.
     let mut other = cluster.session("many_groups");
@@ -181,8 +178,7 @@ fn groups_hold_under_concurrency() {
                             assert_eq!(pg_recur_tests::database_error(&error).0, "40001");
                         }
                     }
-                    let left: i64 =
-                        session.value("SELECT count(*) FROM recur.live_dispatches", &[]);
+                    let left = session.count("recur.live_dispatches");
                     left == 0
                 });
             })
@@ -191,9 +187,8 @@ fn groups_hold_under_concurrency() {
     for consumer in consumers {
         consumer.join().unwrap();
     }
-    let done: i64 = session.value(
-        "SELECT count(*) FROM recur.dispatches WHERE status = 'completed' AND attempt = 1",
-        &[],
+    assert_eq!(
+        session.count("recur.dispatches WHERE status = 'completed' AND attempt = 1"),
+        400
     );
-    assert_eq!(done, 400);
 }

@@ -132,13 +132,10 @@ fn extend_and_release() {
         &[&id],
     );
     assert!((200.0..=300.0).contains(&shorter));
-    let (state, message, _) = session.error(&format!("SELECT recur.extend('{id}', 1, '0')"));
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        (
-            "22023",
-            "invalid lease \"00:00:00\": must be longer than nothing"
-        )
+    session.assert_error(
+        &format!("SELECT recur.extend('{id}', 1, '0')"),
+        "22023",
+        "invalid lease \"00:00:00\": must be longer than nothing",
     );
 
     let mut listener = cluster.session("app");

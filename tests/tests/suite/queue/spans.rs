@@ -125,14 +125,10 @@ fn where_they_are_already_they_stop_nobody() {
         );
         assert_eq!(session.value::<i32>(&extended, &[&id]), 100);
     }
-    let ids: Vec<Uuid> = session
-        .rows(
-            "SELECT id FROM recur.live_dispatches ORDER BY lease NULLS LAST",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let ids: Vec<Uuid> = session.column(
+        "SELECT id FROM recur.live_dispatches ORDER BY lease NULLS LAST",
+        &[],
+    );
     let wait = years("available_at");
     let waits: i32 = session.value(
         &format!("SELECT {wait} FROM recur.fail($1, 1, 'broken')"),

@@ -19,13 +19,10 @@ fn cancelling() {
         ),
         ("cancelled", "not needed")
     );
-    let (state, message, _) = session.error(&format!("SELECT recur.cancel('{waiting}')"));
-    assert_eq!(
-        (state, message),
-        (
-            "55000".to_owned(),
-            format!("dispatch {waiting} is cancelled already")
-        )
+    session.assert_error(
+        &format!("SELECT recur.cancel('{waiting}')"),
+        "55000",
+        &format!("dispatch {waiting} is cancelled already"),
     );
 
     // A running one is asked; its consumer hears of it when it extends, and gives it up.

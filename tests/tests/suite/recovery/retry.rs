@@ -120,16 +120,10 @@ fn a_failure_may_say_that_another_try_is_of_no_use() {
             .is_ok()
     );
     assert_eq!(claim_this(&mut session, id), 2);
-    let (state, message, _) = session.error(&format!("SELECT recur.retry('{id}')"));
-    assert_eq!(
-        (state.as_str(), message.as_str()),
-        (
-            "55000",
-            format!(
-                "dispatch {id} is running: only what has failed or was cancelled can be retried"
-            )
-            .as_str()
-        )
+    session.assert_error(
+        &format!("SELECT recur.retry('{id}')"),
+        "55000",
+        &format!("dispatch {id} is running: only what has failed or was cancelled can be retried"),
     );
     session.execute("SELECT recur.fail($1, 2, 'again', false)", &[&id]);
     session.batch(&format!("SELECT recur.retry('{id}')"));

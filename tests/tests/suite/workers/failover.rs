@@ -15,10 +15,7 @@ fn a_promoted_standby_goes_on_where_the_primary_was() {
     primary.configure("synchronous_standby_names = '*'\nsynchronous_commit = remote_apply");
     primary.reload();
     eventually("the standby is synchronous", || {
-        session.value::<i64>(
-            "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'",
-            &[],
-        ) == 1
+        session.count("pg_stat_replication WHERE sync_state = 'sync'") == 1
             && session.value::<String>("SHOW synchronous_standby_names", &[]) == "*"
     });
     let mut replica = eventually_some("the standby has the database", || {

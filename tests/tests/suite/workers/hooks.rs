@@ -13,17 +13,17 @@ fn a_database_can_be_dropped_renamed_and_copied_while_its_dispatcher_sleeps() {
 
     admin.batch("CREATE DATABASE copy TEMPLATE app");
     let mut copy = cluster.session("copy");
-    let before: i64 = copy.value("SELECT count(*) FROM recur.dispatches", &[]);
+    let before = copy.count("recur.dispatches");
     eventually("the copy fires by itself", || {
-        copy.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
+        copy.count("recur.dispatches") > before
     });
     drop(copy);
 
     admin.batch("ALTER DATABASE app RENAME TO renamed");
     let mut renamed = cluster.session("renamed");
-    let before: i64 = renamed.value("SELECT count(*) FROM recur.dispatches", &[]);
+    let before = renamed.count("recur.dispatches");
     eventually("the renamed one goes on", || {
-        renamed.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
+        renamed.count("recur.dispatches") > before
     });
     drop(renamed);
 
@@ -44,10 +44,8 @@ fn a_command_that_fails_gives_the_database_back() {
     let mut admin = cluster.session("postgres");
     let (code, ..) = admin.error("DROP DATABASE app");
     assert_eq!(code, "55006");
-    let before: i64 = session.value("SELECT count(*) FROM recur.dispatches", &[]);
-    eventually("it goes on", || {
-        session.value::<i64>("SELECT count(*) FROM recur.dispatches", &[]) > before
-    });
+    let before = session.count("recur.dispatches");
+    eventually("it goes on", || session.count("recur.dispatches") > before);
 }
 
 /// Whatever fails on a server with pg_recur, of which most has nothing to do with it, says all that it would say without.

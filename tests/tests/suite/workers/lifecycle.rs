@@ -28,13 +28,10 @@ fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
     session.batch("LISTEN recur");
     assert_eq!(session.notification()["provider"], "p");
     eventually("one can be claimed", || {
-        session.value::<i64>("SELECT count(*) FROM recur.claim(1, lease => '10 ms')", &[]) == 1
+        session.count("recur.claim(1, lease => '10 ms')") == 1
     });
     eventually("the lease has expired", || {
-        session.value::<i64>(
-            "SELECT count(*) FROM recur.dispatches WHERE error = 'lease expired'",
-            &[],
-        ) == 1
+        session.count("recur.dispatches WHERE error = 'lease expired'") == 1
     });
     // As whom they act follows the tables' owner at once.
     session.batch(
