@@ -43,6 +43,8 @@ pub fn overtake<T: Send>(
     let mut session = cluster.session(database);
     let mut observer = cluster.session(database);
     let pid = session.pid();
+    // Should the caller fail, the lock is not given up, and this session must not wait for ever.
+    session.batch("SET lock_timeout = '2min'");
     thread::scope(|scope| {
         let second = scope.spawn(move || second(&mut session));
         eventually("the second waits for the first", || {

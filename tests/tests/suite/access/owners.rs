@@ -210,12 +210,12 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
 #[test]
 fn nobody_runs_what_is_not_his() {
     let cluster = Cluster::quiet();
-    let mut admin = cluster.database("run_roles");
+    let mut admin = cluster.database("app");
     admin.batch(
         "CREATE ROLE run_red LOGIN; CREATE ROLE run_blue LOGIN; CREATE ROLE run_reader LOGIN;
          SELECT recur.grant_access('run_red', 'author'), recur.grant_access('run_blue', 'author'), recur.grant_access('run_reader', 'reader')",
     );
-    let mut red = cluster.session_as("run_red", "run_roles");
+    let mut red = cluster.session_as("run_red", "app");
     let action: Uuid = red.value(
         "SELECT id FROM recur.create('a', '@hourly', 'p', 't', starts_at => '2026-01-01Z')",
         &[],
@@ -229,7 +229,7 @@ fn nobody_runs_what_is_not_his() {
         &[&action],
     );
     assert_eq!(made, 6);
-    let mut blue = cluster.session_as("run_blue", "run_roles");
+    let mut blue = cluster.session_as("run_blue", "app");
     for statement in [
         format!("SELECT recur.trigger('{action}')"),
         format!("SELECT recur.backfill('{action}', '2026-01-01Z', '2026-01-02Z')"),
@@ -249,7 +249,7 @@ fn nobody_runs_what_is_not_his() {
         &[&action],
     );
     assert_eq!(sneaked, None);
-    let mut reader = cluster.session_as("run_reader", "run_roles");
+    let mut reader = cluster.session_as("run_reader", "app");
     for statement in [
         format!("SELECT recur.trigger('{action}')"),
         "SELECT recur.enqueue('p', 't')".to_owned(),

@@ -1,36 +1,23 @@
 //! Sessions that edit the same action at the same time.
 
 use pg_recur_tests::actions::{create_to_change, row};
-use pg_recur_tests::{Cluster, database_error, eventually};
+use pg_recur_tests::{Cluster, Session, database_error, overtake};
 use serde_json::json;
-use std::thread;
 
-/// Two who edit at the same time: neither loses what the other did, and who comes too late is told.
 #[test]
-fn concurrent_editors() {
+fn two_sessions_that_edit_an_action_lose_nothing_and_the_later_one_sees_what_the_first_did() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = create_to_change(&mut session);
     let both = |first: &str, second: &str| -> Result<u64, (String, String, String)> {
-        let (mut one, mut two) = (cluster.session("app"), cluster.session("app"));
-        let mut observer = cluster.session("app");
-        let waiting = two.pid();
+        let mut one = cluster.session("app");
         one.batch("BEGIN");
         one.batch(first);
-        let second = second.to_owned();
-        let other = thread::spawn(move || {
-            two.0
-                .execute(&second, &[])
-                .map_err(|error| database_error(&error))
-        });
-        eventually("the second waits for the first", || {
-            observer.value(
-                "SELECT coalesce(cardinality(pg_blocking_pids($1)), 0) > 0",
-                &[&waiting],
-            )
-        });
-        one.batch("COMMIT");
-        other.join().unwrap()
+        let two = |session: &mut Session| {
+            let outcome = session.0.execute(second, &[]);
+            outcome.map_err(|error| database_error(&error))
+        };
+        overtake(&cluster, "app", two, || one.batch("COMMIT"))
     };
     let update = |changes: &str| format!("SELECT recur.update('{id}', '{changes}')");
 

@@ -1,6 +1,6 @@
-//! Two who create the same action, and a tenant's last place: with real sessions, one waiting for the other.
+//! Creating what exists already, sessions that create the same action at the same time, and the quota of a tenant.
 
-use pg_recur_tests::{Cluster, Session, database_error, eventually};
+use pg_recur_tests::{Cluster, Session, database_error, overtake};
 use std::thread;
 use uuid::Uuid;
 
@@ -11,34 +11,22 @@ fn create(session: &mut Session, description: &str, on_existing: &str) -> Uuid {
     session.value(CREATE, &[&description, &on_existing])
 }
 
+/// The SQLSTATE, message and hint of an error.
+type Refused = (String, String, String);
+
 /// Lets `first` create without committing, `second` try in another session, and `first` commit (or roll back) as
-/// soon as the other waits for it. Returns what the second got.
-fn race(
-    cluster: &Cluster,
-    first: &str,
-    second: &str,
-    end: &str,
-) -> (Uuid, Result<Uuid, (String, String, String)>) {
-    let (mut one, mut two) = (cluster.session("app"), cluster.session("app"));
-    let mut observer = cluster.session("app");
-    let waiting = two.pid();
+/// soon as the other waits for it. Returns what each of them got.
+fn race(cluster: &Cluster, first: &str, second: &str, end: &str) -> (Uuid, Result<Uuid, Refused>) {
+    let mut one = cluster.session("app");
     one.batch("BEGIN");
     let created = create(&mut one, "one", first);
-    let second = second.to_owned();
-    let other = thread::spawn(move || {
-        two.0
-            .query_one(CREATE, &[&"two", &second])
-            .map(|row| row.get(0))
+    let two = |session: &mut Session| {
+        let row = session.0.query_one(CREATE, &[&"two", &second]);
+        row.map(|row| row.get(0))
             .map_err(|error| database_error(&error))
-    });
-    eventually("the second waits for the first", || {
-        observer.value(
-            "SELECT coalesce(cardinality(pg_blocking_pids($1)), 0) > 0",
-            &[&waiting],
-        )
-    });
-    one.batch(end);
-    (created, other.join().unwrap())
+    };
+    let other = overtake(cluster, "app", two, || one.batch(end));
+    (created, other)
 }
 
 fn descriptions(session: &mut Session) -> Vec<String> {
@@ -247,31 +235,20 @@ fn the_last_place_is_given_once_at_every_isolation_level() {
         ("REPEATABLE READ", "40001"),
         ("SERIALIZABLE", "40001"),
     ] {
-        let (mut one, mut two) = (cluster.session("app"), cluster.session("app"));
-        let waiting = two.pid();
-        for session in [&mut one, &mut two] {
-            session.batch(&format!(
-                "BEGIN ISOLATION LEVEL {isolation}; SELECT count(*) FROM recur.definitions"
-            ));
-        }
+        let begin =
+            format!("BEGIN ISOLATION LEVEL {isolation}; SELECT count(*) FROM recur.definitions");
+        let mut one = cluster.session("app");
+        one.batch(&begin);
         one.batch("SELECT recur.create('c', '@daily', 'p', 'a')");
-        let other = thread::spawn(move || {
-            two.0
-                .batch_execute("SELECT recur.create('d', '@daily', 'p', 'a')")
-                .map_err(|error| database_error(&error).0)
-        });
-        eventually("the second waits for the first", || {
-            session.value(
-                "SELECT coalesce(cardinality(pg_blocking_pids($1)), 0) > 0",
-                &[&waiting],
-            )
-        });
-        one.batch("COMMIT");
-        assert_eq!(
-            other.join().unwrap(),
-            Err(expected.to_owned()),
-            "{isolation}"
-        );
+        let two = |session: &mut Session| {
+            session.batch(&begin);
+            let created = session
+                .0
+                .batch_execute("SELECT recur.create('d', '@daily', 'p', 'a')");
+            created.map_err(|error| database_error(&error).0)
+        };
+        let other = overtake(&cluster, "app", two, || one.batch("COMMIT"));
+        assert_eq!(other, Err(expected.to_owned()), "{isolation}");
         assert_eq!(session.count("recur.recurring_actions"), 3);
         session.batch("SELECT recur.delete(recur.id_of('c'))");
     }

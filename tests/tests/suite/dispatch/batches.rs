@@ -1,5 +1,6 @@
 //! One batch: each occurrence once, and only the guilty pays.
 
+use pg_recur_tests::faults::{fill_disk, free_disk};
 use pg_recur_tests::{Cluster, Session, database_error};
 use uuid::Uuid;
 
@@ -44,7 +45,7 @@ fn state(session: &mut Session, name: &str) -> String {
 #[test]
 fn only_the_guilty_rows_of_a_batch_pay() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("guilty");
+    let mut session = cluster.database("app");
     for number in 0..50 {
         create(&mut session, &format!("good{number}"), "");
     }
@@ -102,20 +103,16 @@ fn only_the_guilty_rows_of_a_batch_pay() {
 #[test]
 fn circumstances_are_nobodys_fault() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("circumstances");
+    let mut session = cluster.database("app");
     create(&mut session, "a", "");
-    session.batch(
-        "CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'no room left' USING ERRCODE = 'disk_full'; END $$;
-         CREATE TRIGGER fail BEFORE INSERT ON recur.live_dispatches FOR EACH ROW EXECUTE FUNCTION public.fail()",
-    );
+    fill_disk(&mut session, "INSERT", "recur.live_dispatches");
     let error = session
         .0
         .query("SELECT recur.tick('2030-01-01 12:00Z')", &[]);
     let (code, message, _) = database_error(&error.unwrap_err());
     assert_eq!((code.as_str(), message.as_str()), ("53100", "no room left"));
     assert!(state(&mut session, "a").starts_with("0 | 01 12:00:00 | 01 12:00:00"));
-    session.batch("DROP TRIGGER fail ON recur.live_dispatches");
+    free_disk(&mut session);
     assert_eq!(session.tick("2030-01-01 12:00Z"), (1, 0, 0, 0));
 }
 
@@ -137,8 +134,8 @@ fn told(session: &mut Session) -> Vec<String> {
 #[test]
 fn who_fails_again_and_again_is_paused_and_his_contact_told() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("fails");
-    let mut listener = cluster.session("fails");
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
     listener.batch("LISTEN recur_events");
     let action = create(&mut session, "cursed", ", contact => 'ops@example.com'");
     curse(&mut session);
@@ -199,8 +196,8 @@ fn who_fails_again_and_again_is_paused_and_his_contact_told() {
 #[test]
 fn a_mute_interval_throttles_what_the_contact_hears() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("throttled");
-    let mut listener = cluster.session("throttled");
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
     create(&mut session, "cursed", ", mute_interval => '1 day'");
     curse(&mut session);
     listener.batch("LISTEN recur_events");
@@ -233,7 +230,7 @@ fn a_mute_interval_throttles_what_the_contact_hears() {
 #[test]
 fn mended_it_fires_again() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("mended");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "cursed", "");
     curse(&mut session);
     fail_times(&mut session, 3);
@@ -258,7 +255,7 @@ fn mended_it_fires_again() {
 #[test]
 fn an_id_is_a_function_of_action_and_occurrence() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("ids");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", "");
     // Somebody was there first, as after a restore of the dispatches alone.
     session.execute(
@@ -278,7 +275,7 @@ fn an_id_is_a_function_of_action_and_occurrence() {
 #[test]
 fn what_is_over_never_fires_again() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("over");
+    let mut session = cluster.database("app");
     for keep in ["all", "failures", "none"] {
         let action = create(&mut session, keep, &format!(", keep_history => '{keep}'"));
         assert_eq!(session.tick("2030-01-01 12:00Z"), (1, 0, 0, 0));
@@ -298,7 +295,7 @@ fn what_is_over_never_fires_again() {
 #[test]
 fn a_deleted_or_edited_action_fires_as_it_is_then() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("edited");
+    let mut session = cluster.database("app");
     let deleted = create(&mut session, "deleted", "");
     let edited = create(&mut session, "edited", "");
     let other = create(
@@ -330,7 +327,7 @@ fn a_deleted_or_edited_action_fires_as_it_is_then() {
 #[test]
 fn a_backlog_is_drained_in_batches() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("backlog");
+    let mut session = cluster.database("app");
     session.batch(
         "SELECT count(recur.create('a' || n, '0 12 * * *', 'p', 't', starts_at => '2030-01-01Z', misfire => 'all'))
            FROM generate_series(1, 2300) AS n",
@@ -345,7 +342,7 @@ fn a_backlog_is_drained_in_batches() {
 #[test]
 fn a_timer_that_is_due_without_a_next_run_stops_nobody() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("odd_timer");
+    let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('odd', '@hourly', 'p', 't', starts_at => '2030-01-01Z'), recur.create('even', '@hourly', 'p', 't', starts_at => '2030-01-01Z');
          SET session_replication_role = replica;

@@ -1,27 +1,19 @@
-//! Whoever had to wait for a lock acts on what is true then, not on what was true when he began.
+//! A statement that had to wait for a lock acts on what is true then, not on what was true when it began.
 
-use pg_recur_tests::{Cluster, Session, eventually};
+use pg_recur_tests::{Cluster, Session, eventually, overtake};
 use uuid::Uuid;
 
 /// Runs a statement that must wait for `first`, lets `first` do its work and commit, and returns when both are through.
-fn overtake(
+fn let_wait(
     cluster: &Cluster,
-    database: &str,
     first: &mut Session,
     waiting: &str,
     work: impl FnOnce(&mut Session),
 ) {
-    let mut second = cluster.session(database);
-    let mut observer = cluster.session(database);
-    let pid: i32 = second.value("SELECT pg_backend_pid()", &[]);
-    std::thread::scope(|scope| {
-        let second = scope.spawn(move || second.batch(waiting));
-        eventually("the second waits for the first", || {
-            observer.value::<bool>("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid])
-        });
+    let second = |session: &mut Session| session.batch(waiting);
+    overtake(cluster, "app", second, || {
         work(first);
         first.batch("COMMIT");
-        second.join().unwrap();
     });
 }
 
@@ -36,14 +28,14 @@ fn doubled(session: &mut Session) -> i64 {
 #[test]
 fn an_edit_that_waited_brings_back_nothing_that_was_dispatched_meanwhile() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("edit_waited");
+    let mut session = cluster.database("app");
     let action: Uuid = session.value(
         "SELECT id FROM recur.create('a', '* * * * * *', 'p', 't', misfire => 'all')",
         &[],
     );
     session.batch("BEGIN; SELECT FROM recur.timers FOR UPDATE");
     let edit = format!("SELECT recur.update('{action}', '{{\"payload\": {{\"n\": 2}}}}')");
-    overtake(&cluster, "edit_waited", &mut session, &edit, |session| {
+    let_wait(&cluster, &mut session, &edit, |session| {
         let since: String = session.value("SELECT clock_timestamp()::text", &[]);
         eventually("three occurrences are dispatched", || {
             session.batch("SELECT recur.tick()");
@@ -81,11 +73,11 @@ fn claimed(session: &mut Session, more: &str) -> Uuid {
 #[test]
 fn a_backfill_that_waited_for_a_report_sees_it() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("backfill_waited");
+    let mut session = cluster.database("app");
     let action = claimed(&mut session, "");
     session.batch("BEGIN; SELECT recur.complete(id, attempt) FROM recur.live_dispatches");
     let backfill = format!("SELECT recur.backfill('{action}', now() - interval '3 hours', now())");
-    overtake(&cluster, "backfill_waited", &mut session, &backfill, |_| {});
+    let_wait(&cluster, &mut session, &backfill, |_| {});
     assert_eq!(doubled(&mut session), 0);
     assert_eq!(
         session.count("recur.dispatches WHERE trigger = 'backfill'"),
@@ -96,18 +88,12 @@ fn a_backfill_that_waited_for_a_report_sees_it() {
 #[test]
 fn a_tick_that_waited_for_a_report_sees_it() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("tick_waited");
+    let mut session = cluster.database("app");
     claimed(&mut session, "");
     // As after a clock that was set back.
     session.batch("UPDATE recur.timers SET next_run_at = last_run_at");
     session.batch("BEGIN; SELECT recur.complete(id, attempt) FROM recur.live_dispatches");
-    overtake(
-        &cluster,
-        "tick_waited",
-        &mut session,
-        "SELECT recur.tick()",
-        |_| {},
-    );
+    let_wait(&cluster, &mut session, "SELECT recur.tick()", |_| {});
     assert_eq!(doubled(&mut session), 0);
     let runs: i64 = session.value("SELECT run_count FROM recur.recurring_actions", &[]);
     assert_eq!(runs, 1);
@@ -116,12 +102,12 @@ fn a_tick_that_waited_for_a_report_sees_it() {
 #[test]
 fn a_trigger_and_a_delete_leave_nothing_behind() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("delete_waited");
+    let mut session = cluster.database("app");
     let action = claimed(&mut session, "");
     session.batch("BEGIN");
     session.execute("SELECT recur.trigger($1)", &[&action]);
     let delete = format!("SELECT recur.delete('{action}')");
-    overtake(&cluster, "delete_waited", &mut session, &delete, |_| {});
+    let_wait(&cluster, &mut session, &delete, |_| {});
     assert_eq!(
         session.count("recur.live_dispatches WHERE status = 'pending'"),
         0

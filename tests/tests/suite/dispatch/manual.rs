@@ -16,7 +16,7 @@ fn create(session: &mut Session, name: &str, more: &str) -> Uuid {
 #[test]
 fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("trigger_now");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", ", metadata => '{\"k\": \"v\"}'");
     let before = session.texts("SELECT (t.*)::text FROM recur.timers AS t", &[]);
     let row = &session.rows(
@@ -62,7 +62,7 @@ fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
 #[test]
 fn backfill_makes_up_for_what_has_no_dispatch() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("backfill");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", ", starts_at => '2026-01-01 00:30Z'");
     // One of them has run, one is pending.
     session.batch("UPDATE recur.timers SET next_run_at = '2026-01-01 03:00Z'");
@@ -127,7 +127,7 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
 #[test]
 fn backfill_reaches_beyond_a_page() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("backfill_pages");
+    let mut session = cluster.database("app");
     let action: Uuid = session.value(
         "SELECT id FROM recur.create('a', '* * * * *', 'p', 't', starts_at => '2026-01-01Z')",
         &[],

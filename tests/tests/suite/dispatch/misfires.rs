@@ -29,7 +29,7 @@ fn skipped(session: &mut Session, action: Uuid) -> Vec<String> {
 #[test]
 fn once_fires_the_latest_and_names_the_rest() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("misfire_once");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", "* * * * *", "");
     assert_eq!(session.tick("2030-01-31 00:00:30Z"), (1, 43_200, 0, 0));
     assert_eq!(occurrences(&mut session, action), ["31 00:00"]);
@@ -56,7 +56,7 @@ fn once_fires_the_latest_and_names_the_rest() {
 #[test]
 fn skip_fires_what_is_young_enough() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("misfire_skip");
+    let mut session = cluster.database("app");
     let usual = create(&mut session, "usual", "* * * * *", ", misfire => 'skip'");
     let patient = create(
         &mut session,
@@ -79,7 +79,7 @@ fn skip_fires_what_is_young_enough() {
 #[test]
 fn all_fires_every_one_in_portions() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("misfire_all");
+    let mut session = cluster.database("app");
     let action = create(
         &mut session,
         "a",
@@ -105,7 +105,7 @@ fn all_fires_every_one_in_portions() {
 #[test]
 fn ends_with_its_reason() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("ends");
+    let mut session = cluster.database("app");
     let counted = create(&mut session, "counted", "@hourly", ", max_runs => 2");
     let ending = create(
         &mut session,
@@ -156,7 +156,7 @@ fn statuses(session: &mut Session) -> Vec<String> {
 #[test]
 fn overlap_skip_waits_for_the_one_before() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("overlap_skip");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", "@hourly", ", overlap => 'skip'");
     assert_eq!(session.tick("2030-01-01 00:00Z"), (1, 0, 0, 0));
     assert_eq!(session.tick("2030-01-01 01:00Z"), (0, 1, 0, 0), "pending");
@@ -182,7 +182,7 @@ fn overlap_skip_waits_for_the_one_before() {
 #[test]
 fn overlap_queue_one_lets_one_wait() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("overlap_queue");
+    let mut session = cluster.database("app");
     create(&mut session, "a", "@hourly", ", overlap => 'queue_one'");
     session.tick("2030-01-01 00:00Z");
     claim(&mut session);
@@ -194,7 +194,7 @@ fn overlap_queue_one_lets_one_wait() {
 #[test]
 fn overlap_cancel_previous_makes_room() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("overlap_cancel");
+    let mut session = cluster.database("app");
     create(
         &mut session,
         "a",
@@ -219,7 +219,7 @@ fn overlap_cancel_previous_makes_room() {
 #[test]
 fn overlap_cancel_previous_waits_for_no_consumer() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("overlap_locked");
+    let mut session = cluster.database("app");
     create(
         &mut session,
         "a",
@@ -227,7 +227,7 @@ fn overlap_cancel_previous_waits_for_no_consumer() {
         ", overlap => 'cancel_previous'",
     );
     session.tick("2030-01-01 00:00Z");
-    let mut consumer = cluster.session("overlap_locked");
+    let mut consumer = cluster.session("app");
     consumer.batch("BEGIN");
     claim(&mut consumer);
     session.batch("SET lock_timeout = '10s'");
@@ -239,7 +239,7 @@ fn overlap_cancel_previous_waits_for_no_consumer() {
 #[test]
 fn jitter_delays_each_by_its_own_fixed_part() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("jitter");
+    let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('a' || n, '@hourly', 'p', 't', jitter => '10 minutes') FROM generate_series(1, 50) AS n;
          SELECT recur.create('calm', '@hourly', 'p', 't')",

@@ -1,5 +1,6 @@
 //! Who listens hears of every dispatch, and of no payload.
 
+use pg_recur_tests::faults::{fill_disk, free_disk};
 use pg_recur_tests::{Cluster, Session, eventually, eventually_some};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +16,8 @@ fn ids(messages: &[Value]) -> HashSet<String> {
 #[test]
 fn a_message_has_ids_and_routing_and_fits() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("fits");
-    let mut listener = cluster.session("fits");
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
     // The longest names there can be, of characters that JSON must escape, or that take the most bytes.
     for (number, letter) in ["\u{1}", "\"", "\u{1F600}"].iter().enumerate() {
@@ -47,9 +48,9 @@ fn a_message_has_ids_and_routing_and_fits() {
 #[test]
 fn many_are_told_as_a_count_for_each_provider_and_channel() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("collapse");
-    let mut listener = cluster.session("collapse");
-    let mut elsewhere = cluster.session("collapse");
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    let mut elsewhere = cluster.session("app");
     listener.batch("LISTEN recur");
     elsewhere.batch("LISTEN elsewhere");
     session.batch(
@@ -206,8 +207,8 @@ fn who_commits_after_the_instant_is_told_of_too() {
 #[test]
 fn mute_keeps_automated_events_quiet_and_human_ones_loud() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("mute");
-    let mut listener = cluster.session("mute");
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
     listener.batch("LISTEN recur_events");
     let skipping = ", misfire => 'skip', starts_at => '2030-01-01Z'";
     let mut create = |name: &str, more: &str| -> Uuid {
@@ -266,12 +267,12 @@ fn mute_keeps_automated_events_quiet_and_human_ones_loud() {
 #[test]
 fn an_open_report_of_a_consumer_keeps_nobody_waiting() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("patience");
+    let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('a', '@hourly', 'p', 't', overlap => 'skip', mute_interval => '1 hour', starts_at => '2030-01-01Z')",
     );
     session.tick("2030-01-01 00:00Z");
-    let mut consumer = cluster.session("patience");
+    let mut consumer = cluster.session("app");
     consumer.batch("BEGIN; SELECT recur.complete(id, attempt) FROM recur.claim(1)");
     // He has the action's progress locked; the dispatcher has something to tell of the action.
     session.batch("SET lock_timeout = '10s'");
@@ -293,13 +294,9 @@ fn a_batch_that_fails_repeats_no_announcement() {
         "SELECT recur.enqueue('later', 't', run_at => clock_timestamp() + interval '1 second')",
     );
     assert_eq!(listener.notification()["provider"], "later");
-    // As if the disk were full.
-    session.batch(
-        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
-             $$BEGIN RAISE EXCEPTION 'no space left' USING ERRCODE = '53100'; END$$;
-         SELECT recur.create('tick', '* * * * * *', 'p', 't');
-         CREATE TRIGGER full_disk BEFORE UPDATE ON recur.timers FOR EACH ROW EXECUTE FUNCTION full_disk()",
-    );
+    session.batch("BEGIN; SELECT recur.create('tick', '* * * * * *', 'p', 't')");
+    fill_disk(&mut session, "UPDATE", "recur.timers");
+    session.batch("COMMIT");
     eventually("several batches fail", || {
         session.value::<i64>(
             "SELECT coalesce(max(failed_batches), 0) FROM recur.stats",
@@ -311,7 +308,7 @@ fn a_batch_that_fails_repeats_no_announcement() {
         .iter()
         .filter(|message| message["provider"] == "later");
     assert_eq!(repeated.count(), 0);
-    session.batch("DROP TRIGGER full_disk ON recur.timers");
+    free_disk(&mut session);
     assert_eq!(listener.notification()["provider"], "p");
 }
 

@@ -1,7 +1,8 @@
 //! Dispatches that are written just before their instant, one by one and as a herd.
 
 use chrono::{DateTime, Utc};
-use pg_recur_tests::actions::{EVERY_SECOND, create, dispatch_count};
+use pg_recur_tests::actions::{EVERY_SECOND, create, dispatch_count, row};
+use pg_recur_tests::queue::{NONE, claimed};
 use pg_recur_tests::{Cluster, Session, eventually};
 use uuid::Uuid;
 
@@ -85,16 +86,19 @@ fn without_look_ahead_nothing_is_staged() {
 
 const HERD: i64 = 1_100;
 
-/// A herd that is due at one instant, some seconds from now; returns the instant.
+/// In these tests the dispatcher stages a minute ahead, and the herd is due in less: staging must not take longer.
+const AHEAD: i32 = 50;
+
+/// A herd that is due at one instant, returned.
 fn gather(session: &mut Session) -> DateTime<Utc> {
-    gather_with(session, 0, HERD, 15)
+    gather_with(session, 0, HERD)
 }
 
-/// The same, with some that have to be decided at the instant, in so many seconds.
-fn gather_with(session: &mut Session, careful: i64, plain: i64, seconds: i32) -> DateTime<Utc> {
+/// The same, with some that have to be decided at the instant.
+fn gather_with(session: &mut Session, careful: i64, plain: i64) -> DateTime<Utc> {
     create_resting(session, "skip", careful);
     create_resting(session, "allow", plain);
-    let instant = in_seconds(session, seconds);
+    let instant = in_seconds(session, AHEAD);
     session.batch("BEGIN");
     set_off(session, instant);
     session.batch("COMMIT");
@@ -128,38 +132,40 @@ fn set_off(session: &mut Session, instant: DateTime<Utc>) {
     );
 }
 
+/// How many of them were written before their instant.
+fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
+    session.value(
+        "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
+        &[&instant],
+    )
+}
+
+/// The test sets the clock: there is all the time in the world between staging and the instant.
 #[test]
 fn a_herd_is_staged_and_announced_at_its_instant() {
-    let cluster = Cluster::preloaded("recur.lookahead = 30");
+    let (cluster, clock) =
+        Cluster::with_clock("recur.lookahead = 60\nrecur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
     let instant = gather(&mut session);
-    let staged = "SELECT count(*) FROM recur.live_dispatches
-                   WHERE status = 'pending' AND scheduled_at = $1 AND available_at = $1 AND created_at < $1";
-    eventually("all are staged", || {
-        session.value::<i64>(staged, &[&instant]) == HERD
-    });
-    // It is still the window: what is staged can neither be claimed nor kept from changing.
-    let row = &session.rows(
+    eventually("all are staged", || staged(&mut session, instant) == HERD);
+    clock.set(-3600);
+    // What is staged can neither be claimed nor kept from changing.
+    let ids: Vec<Uuid> = session.column(
         "SELECT id FROM recur.definitions WHERE name IN ('allow1', 'allow2') ORDER BY name",
         &[],
     );
-    let (paused, edited): (Uuid, Uuid) = (row[0].get(0), row[1].get(0));
+    let (paused, edited) = (ids[0], ids[1]);
     session.execute("SELECT recur.pause($1)", &[&paused]);
     session.execute(
         "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
         &[&edited],
     );
-    let too_early = session.rows("SELECT FROM recur.claim(10)", &[]).len();
-    let is_before: bool = session.value("SELECT clock_timestamp() < $1", &[&instant]);
-    assert!(
-        is_before,
-        "the machine was too slow for this test to say anything"
-    );
-    assert_eq!(too_early, 0);
+    assert_eq!(claimed(&mut session, "10"), NONE);
     assert!(listener.waiting_notifications().is_empty());
 
+    clock.set(60);
     let heard = listener.notification();
     let now: DateTime<Utc> = session.value("SELECT clock_timestamp()", &[]);
     assert!(now >= instant, "announced before its time");
@@ -170,28 +176,25 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     }
     let messages = 1 + listener.waiting_notifications().len();
     assert!(messages <= 3, "{messages} messages");
-    assert_eq!(session.count("recur.claim(5000)"), HERD - 1);
+    assert_eq!(claimed(&mut session, "5000").len() as i64, HERD - 1);
     let of_edited: String = session.value(
         "SELECT payload::text FROM recur.live_dispatches WHERE action_id = $1",
         &[&edited],
     );
     assert_eq!(of_edited, "{\"n\": 2}");
-    let books: i64 = session.value(
-        "SELECT count(*) FROM recur.recurring_actions WHERE run_count = 1 AND last_run_at = $1 AND next_run_at = $1 + interval '1 day'",
+    let advanced: i64 = session.value(
+        "SELECT count(*) FROM recur.recurring_actions
+          WHERE run_count = 1 AND last_run_at = $1 AND next_run_at = $1 + interval '1 day'",
         &[&instant],
     );
-    assert_eq!(books, HERD - 1);
-    let runs: i64 = session.value(
-        "SELECT run_count FROM recur.recurring_actions WHERE id = $1",
-        &[&paused],
-    );
-    assert_eq!(runs, 0);
+    assert_eq!(advanced, HERD - 1);
+    assert_eq!(row(&mut session, paused)["run_count"], 0);
 }
 
 /// An action that is due all the time keeps nobody from seeing a herd come.
 #[test]
 fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
-    let cluster = Cluster::preloaded("recur.lookahead = 30");
+    let cluster = Cluster::preloaded("recur.lookahead = 60");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('tick', '* * * * * *', 'p', 'tick')");
     eventually("it ticks", || {
@@ -208,19 +211,12 @@ fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
     });
 }
 
-fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
-    session.value(
-        "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
-        &[&instant],
-    )
-}
-
 /// More of them than a batch holds, and they are not moved on.
 #[test]
 fn those_that_have_to_be_decided_at_the_instant_keep_no_other_from_being_staged() {
     let cluster = Cluster::preloaded("recur.lookahead = 60\nrecur.batch_size = 100");
     let mut session = cluster.database("app");
-    let instant = gather_with(&mut session, 350, HERD, 50);
+    let instant = gather_with(&mut session, 350, HERD);
     eventually("all others are staged", || {
         staged(&mut session, instant) == HERD
     });
@@ -241,7 +237,7 @@ fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
     let waits = "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
                   WHERE l.relation = 'recur.timers'::regclass AND NOT l.granted AND a.backend_type = $1";
     create_resting(&mut session, "allow", HERD);
-    let instant = in_seconds(&mut session, 50);
+    let instant = in_seconds(&mut session, AHEAD);
     session.batch("BEGIN");
     set_off(&mut session, instant);
     // He is next in line for the table: when there is a herd, he has it.
@@ -269,7 +265,7 @@ fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
     const ROUNDS: i64 = 20;
     let cluster = Cluster::preloaded("recur.lookahead = 60");
     let mut session = cluster.database("app");
-    let instant = gather_with(&mut session, HERD, 0, 50);
+    let instant = gather_with(&mut session, HERD, 0);
     let batches = |session: &mut Session| -> i64 {
         session.value("SELECT coalesce(max(batches), 0) FROM recur.stats", &[])
     };

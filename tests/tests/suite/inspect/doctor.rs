@@ -5,7 +5,7 @@ use pg_recur_tests::{Cluster, eventually};
 #[test]
 fn the_doctor_finds_what_is_wrong() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("sick");
+    let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('late', '@yearly', 'p', 't');
          UPDATE recur.timers SET next_run_at = now() - interval '1 hour'",

@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use pg_recur_tests::{Cluster, Session};
-use std::sync::LazyLock;
 use uuid::Uuid;
 
 /// (verdict, explanation, has a dispatch, has an event)
@@ -31,17 +30,19 @@ fn create(session: &mut Session, name: &str, next: DateTime<Utc>, more: &str) ->
     action
 }
 
-/// An occurrence: the last one was half an hour ago, whatever the time of day, and the next one is half an hour away.
+/// An occurrence: the last one was half an hour before this test, whatever the time of day, and the next one is half
+/// an hour away.
 fn hours_ago(hours: i64) -> DateTime<Utc> {
-    static LAST: LazyLock<DateTime<Utc>> =
-        LazyLock::new(|| (Utc::now() - TimeDelta::minutes(30)).trunc_subsecs(0));
-    *LAST - TimeDelta::hours(hours)
+    thread_local! {
+        static LAST: DateTime<Utc> = (Utc::now() - TimeDelta::minutes(30)).trunc_subsecs(0);
+    }
+    LAST.with(|last| *last - TimeDelta::hours(hours))
 }
 
 #[test]
 fn fired_skipped_due_to_come_and_never() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("verdicts");
+    let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
     let action = create(&mut session, "a", hours_ago(5), "");
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(3));
@@ -114,7 +115,7 @@ fn fired_skipped_due_to_come_and_never() {
 #[test]
 fn ahead_of_its_time() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_ahead");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(-1), ", horizon => '3 hours'");
     session.batch("UPDATE recur.timers SET due_at = now(); SELECT recur.tick()");
     let (verdict, words, dispatch, _) = explain(&mut session, action, hours_ago(-2));
@@ -128,7 +129,7 @@ fn ahead_of_its_time() {
 #[test]
 fn an_overlap_is_named() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_overlap");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(2), ", overlap => 'skip'");
     session.tick(&(hours_ago(2)).to_rfc3339());
     session.tick(&(hours_ago(1)).to_rfc3339());
@@ -143,7 +144,7 @@ fn an_overlap_is_named() {
 #[test]
 fn a_pause_is_told_when_it_is_over_and_before() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_pause");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(5), "");
     session.execute("SELECT recur.pause($1, 'holidays')", &[&action]);
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(3));
@@ -176,7 +177,7 @@ fn a_pause_is_told_when_it_is_over_and_before() {
 #[test]
 fn errors_are_named_and_what_was_missed_meanwhile_is_told() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_errors");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(2), "");
     session.batch("ALTER TABLE recur.live_dispatches ADD CONSTRAINT nothing CHECK (false) NOT VALID; SELECT recur.tick()");
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(1));
@@ -205,7 +206,7 @@ fn errors_are_named_and_what_was_missed_meanwhile_is_told() {
 #[test]
 fn before_it_was_created_and_after_it_ended() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_bounds");
+    let mut session = cluster.database("app");
     let action: Uuid = session.value(
         "SELECT id FROM recur.create('young', '1h', 'p', 't', starts_at => $1)",
         &[&hours_ago(1_000)],
@@ -232,7 +233,7 @@ fn before_it_was_created_and_after_it_ended() {
 #[test]
 fn a_reschedule_is_named() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_edit");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(1), "");
     session.execute(
         "SELECT recur.update($1, '{\"schedule\": \"7h\"}')",
@@ -253,7 +254,7 @@ fn a_reschedule_is_named() {
 #[test]
 fn what_is_no_longer_kept_is_unknown() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("explain_unknown");
+    let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(4), ", keep_history => 'none'");
     session.tick(&(hours_ago(4)).to_rfc3339());
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(1)");

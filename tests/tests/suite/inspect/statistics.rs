@@ -1,5 +1,6 @@
 //! What operators see: recur.stats, recur.workers, recur.doctor.
 
+use pg_recur_tests::faults::{fill_disk, free_disk};
 use pg_recur_tests::{Cluster, Session, eventually};
 
 fn stats(session: &mut Session) -> Vec<i64> {
@@ -42,7 +43,7 @@ fn every_tick_is_counted() {
 #[test]
 fn lateness_is_from_due_to_dispatched() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("lateness");
+    let mut session = cluster.database("app");
     session.batch(
         "SELECT count(recur.create('a' || n, '@yearly', 'p', 't')) FROM generate_series(1, 100) AS n;
          UPDATE recur.timers SET next_run_at = now() - interval '2 seconds';
@@ -128,12 +129,8 @@ fn workers_show_what_they_do_and_wait_for() {
 fn a_worker_that_fails_backs_off_and_says_so() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
-    session.batch(
-        "CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'no room left' USING ERRCODE = 'disk_full'; END $$;
-         CREATE TRIGGER fail BEFORE INSERT ON recur.live_dispatches FOR EACH ROW EXECUTE FUNCTION public.fail();
-         SELECT recur.create('a', '* * * * * *', 'p', 't')",
-    );
+    fill_disk(&mut session, "INSERT", "recur.live_dispatches");
+    session.batch("SELECT recur.create('a', '* * * * * *', 'p', 't')");
     eventually("it backs off", || {
         let waits = "SELECT waits_for FROM recur.workers
                       WHERE database = current_database() AND state = 'backing off' AND duty = 'dispatcher'";
@@ -141,7 +138,7 @@ fn a_worker_that_fails_backs_off_and_says_so() {
     });
     let failed: i64 = session.value("SELECT failed_batches FROM recur.stats", &[]);
     assert!(failed > 0);
-    session.batch("DROP TRIGGER fail ON recur.live_dispatches");
+    free_disk(&mut session);
     eventually("it goes on by itself", || {
         session.value::<i64>("SELECT run_count FROM recur.recurring_actions", &[]) > 0
     });

@@ -14,7 +14,7 @@ fn mark(session: &mut Session, provider: &str, since: &str) {
 #[test]
 fn a_mark_hides_nothing_for_long() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("mark");
+    let mut session = cluster.database("app");
     let straggler = queue(&mut session, "available_at = now() - interval '1 hour'");
     let others: Vec<Uuid> = (1..=6)
         .map(|n| {
@@ -27,7 +27,7 @@ fn a_mark_hides_nothing_for_long() {
     mark(&mut session, "NULL", "10 minutes");
     assert_eq!(claimed(&mut session, "2"), others[..2], "from the mark on");
     // Another session has no mark.
-    let mut another = cluster.session("mark");
+    let mut another = cluster.session("app");
     another.batch("BEGIN");
     assert_eq!(claimed(&mut another, "1"), [straggler]);
     another.batch("ROLLBACK");
@@ -49,7 +49,7 @@ fn a_mark_hides_nothing_for_long() {
 #[test]
 fn a_mark_ends_where_too_little_is_behind_it() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("mark_ends");
+    let mut session = cluster.database("app");
     let straggler = queue(&mut session, "available_at = now() - interval '1 hour'");
     let other = queue(&mut session, "");
     mark(&mut session, "NULL", "10 minutes");
@@ -62,7 +62,7 @@ fn a_mark_ends_where_too_little_is_behind_it() {
 #[test]
 fn a_mark_of_one_provider() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("mark_of_one");
+    let mut session = cluster.database("app");
     let straggler = queue(
         &mut session,
         "provider = 'mail', available_at = now() - interval '1 hour'",

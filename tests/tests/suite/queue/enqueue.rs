@@ -8,7 +8,7 @@ use uuid::Uuid;
 #[test]
 fn enqueue_merges_what_is_pending_under_one_key() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("dedup");
+    let mut session = cluster.database("app");
     let mut enqueue = |payload: &str, window: &str| -> (Uuid, Value) {
         let row = &session.rows(
             &format!("SELECT id, payload FROM recur.enqueue('p', 't', '{payload}', dedup_key => 'k', dedup_window => {window})"),
@@ -63,11 +63,11 @@ fn enqueue_merges_what_is_pending_under_one_key() {
 #[test]
 fn concurrent_duplicates_give_one_row() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("duplicates");
+    let mut session = cluster.database("app");
     let ids: HashSet<Uuid> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..8)
             .map(|number| {
-                let mut session = cluster.session("duplicates");
+                let mut session = cluster.session("app");
                 scope.spawn(move || -> Vec<Uuid> {
                     (0..20)
                         .map(|_| {
@@ -92,7 +92,7 @@ fn concurrent_duplicates_give_one_row() {
 #[test]
 fn enqueue_at_its_time() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("enqueue_later");
+    let mut session = cluster.database("app");
     let row = &session.rows(
         "SELECT id, action_id, trigger, available_at = scheduled_at, scheduled_at = '2030-01-01Z'
            FROM recur.enqueue('p', 't', run_at => '2030-01-01Z')",
@@ -145,7 +145,7 @@ fn enqueue_at_its_time() {
 #[test]
 fn receive_keeps_a_body_byte_for_byte() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("receive");
+    let mut session = cluster.database("app");
     let body: Vec<u8> = (0..=255).chain([0, 0, 0xff, 0xfe]).collect();
     let id: Uuid = session.value(
         "SELECT id FROM recur.receive('shop', 'order.created', $1, 'application/octet-stream', '{\"X-Signature\": \"abc\"}', dedup_key => 'delivery 1')",

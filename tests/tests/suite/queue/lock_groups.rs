@@ -22,14 +22,14 @@ fn claim(session: &mut Session, number: i32) -> i64 {
 #[test]
 fn a_claim_of_many_groups_needs_few_locks() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("many_groups");
+    let mut session = cluster.database("app");
     queue_groups(&mut session, "many", 16_000);
     session.batch("BEGIN");
     assert_eq!(claim(&mut session, 16_000), 16_000);
     let locks = session.count("pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()");
     assert!(locks <= 1_024, "{locks}");
     // Groups that share their locks with those are left to a later claim, and nobody waits.
-    let mut other = cluster.session("many_groups");
+    let mut other = cluster.session("app");
     queue_groups(&mut other, "other", 1);
     assert_eq!(claim(&mut other, 10), 0);
     session.batch("COMMIT");
@@ -41,8 +41,8 @@ fn a_claim_of_many_groups_needs_few_locks() {
 fn groups_that_ran_before_are_not_waded_through() {
     const DEAD: i64 = 3_000;
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("dead_groups");
-    let mut holder = cluster.session("dead_groups");
+    let mut session = cluster.database("app");
+    let mut holder = cluster.session("app");
     queue_groups(&mut session, "before", DEAD as i32);
     queue_groups(&mut session, "now", 20);
     holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur.live_dispatches");
@@ -70,7 +70,7 @@ fn groups_that_ran_before_are_not_waded_through() {
 #[test]
 fn groups_that_run_are_passed_over() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("running_groups");
+    let mut session = cluster.database("app");
     for _ in 0..3 {
         queue_groups(&mut session, "g", 50);
     }

@@ -15,7 +15,7 @@ fn refused(session: &mut Session, call: &str, message: &str) {
 #[test]
 fn more_than_a_hundred_years_are_refused() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("spans_refused");
+    let mut session = cluster.database("app");
     // The parts of the last one make up 27 years, but are added one after the other.
     let mut too_long = vec![
         "100 years 00:00:01",
@@ -99,7 +99,7 @@ fn they_are_refused_in_rows_too() {
 #[test]
 fn where_they_are_already_they_stop_nobody() {
     let cluster = Cluster::quiet();
-    let mut session = cluster.database("spans_there");
+    let mut session = cluster.database("app");
     let backoff = "{\"base\": \"1000000 years\", \"factor\": 2, \"cap\": \"1000000 years\"}";
     for _ in 0..3 {
         queue(

@@ -1,5 +1,6 @@
 //! The server's log: one line for each event in the life of a worker or an action, and never a payload.
 
+use pg_recur_tests::faults::fill_disk;
 use pg_recur_tests::{Cluster, eventually};
 
 /// The lines of pg_recur, without what the server puts before them.
@@ -66,11 +67,9 @@ fn the_log_tells_what_operators_need() {
     assert!(count(&cluster, "DEBUG:  pg_recur dispatcher: batch dispatched=") > 0);
 
     // The database's own circumstances.
+    fill_disk(&mut session, "INSERT", "recur.live_dispatches");
     session.batch(
-        "CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'no room left' USING ERRCODE = 'disk_full'; END $$;
-         CREATE TRIGGER fail BEFORE INSERT ON recur.live_dispatches FOR EACH ROW EXECUTE FUNCTION public.fail();
-         SELECT recur.create('full', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}')",
+        "SELECT recur.create('full', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}')",
     );
     eventually("a failed batch", || {
         count(
