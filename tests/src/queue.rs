@@ -37,7 +37,8 @@ pub fn queue_many(session: &mut Session, number: i32) {
 pub fn idle_action(session: &mut Session, arguments: &str) -> Uuid {
     session.value(
         &format!(
-            "SELECT id FROM recur.create('idle ' || gen_random_uuid(), 'at 2099-01-01T00:00:00', 'test', 'noop'{arguments})"
+            "SELECT id
+               FROM recur.create('idle ' || gen_random_uuid(), 'at 2099-01-01T00:00:00', 'test', 'noop'{arguments})"
         ),
         &[],
     )

@@ -11,8 +11,10 @@ const WAVE: i64 = 200;
 
 fn send(session: &mut Session, action: uuid::Uuid, number: i64, seconds: f64) -> i64 {
     session.execute(
-        "INSERT INTO recur.live_dispatches (id, action_id, scheduled_at, trigger, provider, action_type, payload, max_attempts)
-         SELECT gen_random_uuid(), $1, now(), 'schedule', 'mailer', 'email', jsonb_build_object('to', 'reader ' || n, 'seconds', $3::float8), 1000
+        "INSERT INTO recur.live_dispatches (id, action_id, scheduled_at, trigger, provider, action_type, payload,
+                                            max_attempts)
+         SELECT gen_random_uuid(), $1, now(), 'schedule', 'mailer', 'email',
+                jsonb_build_object('to', 'reader ' || n, 'seconds', $3::float8), 1000
            FROM generate_series(1, $2::bigint) AS n",
         &[&action, &number, &seconds],
     );

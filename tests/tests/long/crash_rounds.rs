@@ -80,7 +80,11 @@ fn none_is_lost_and_none_doubled() {
         std::thread::sleep(Duration::from_millis(dice.roll(1_500)));
         let blow = match dice.roll(3) {
             0 => {
-                let rows = session.rows("SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher' ORDER BY pid", &[]);
+                let rows = session.rows(
+                    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher'
+                      ORDER BY pid",
+                    &[],
+                );
                 let pid: Option<i32> = rows.first().map(|row| row.get(0));
                 drop(session);
                 if let Some(pid) = pid {

@@ -20,7 +20,8 @@ fn fill(session: &mut Session, actions: i64) {
         &[&actions],
     );
     session.batch(
-        "INSERT INTO recur.timers (action_id, tenant, next_run_at, due_at) SELECT id, tenant, '2099-01-01Z', '2099-01-01Z' FROM recur.definitions;
+        "INSERT INTO recur.timers (action_id, tenant, next_run_at, due_at) SELECT id, tenant, '2099-01-01Z',
+                '2099-01-01Z' FROM recur.definitions;
          INSERT INTO recur.progress (action_id) SELECT id FROM recur.definitions;
          SET session_replication_role = origin",
     );
@@ -32,7 +33,8 @@ fn make_due(session: &mut Session) {
         "SET session_replication_role = replica;
          UPDATE recur.timers SET next_run_at = now() - interval '1 hour', due_at = now() - interval '1 hour';
          SET session_replication_role = origin;
-         UPDATE recur.timers SET next_run_at = next_run_at - interval '1 ms' WHERE action_id = (SELECT action_id FROM recur.timers LIMIT 1)",
+         UPDATE recur.timers SET next_run_at = next_run_at - interval '1 ms'
+          WHERE action_id = (SELECT action_id FROM recur.timers LIMIT 1)",
     );
 }
 
@@ -100,7 +102,8 @@ fn a_large_backlog_is_drained_in_little_memory_beside_other_work() {
     );
     assert_eq!(dispatcher(&mut session), pid, "it is still the same");
     let row = &session.rows(
-        "SELECT (SELECT count(*) FROM recur.live_dispatches WHERE provider = 'p'), (SELECT count(*) FROM recur.timers WHERE run_count = 1)",
+        "SELECT (SELECT count(*) FROM recur.live_dispatches WHERE provider = 'p'), (SELECT count(*) FROM recur.timers
+                                                                                     WHERE run_count = 1)",
         &[],
     )[0];
     assert_eq!(

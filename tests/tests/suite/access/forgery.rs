@@ -10,7 +10,8 @@ const NOON: &str = "2030-01-01 12:00Z";
 fn prepare(cluster: &Cluster) -> (Session, Session, [Session; 2]) {
     let mut admin = cluster.database("app");
     admin.batch(
-        "CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('alice', 'consumer');
+        "CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author');
+         SELECT recur.grant_access('alice', 'consumer');
          CREATE ROLE author LOGIN; SELECT recur.grant_access('author', 'author');
          CREATE ROLE consumer LOGIN; SELECT recur.grant_access('consumer', 'consumer')",
     );
@@ -173,9 +174,11 @@ fn a_forged_history_makes_nothing_of_others_done() {
     let mut forge = |action: Uuid, at: &str| {
         consumer.execute(
             "INSERT INTO recur.finished_dispatches
-                    (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type, payload, metadata,
+                    (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type, payload,
+                     metadata,
                      priority, status, attempt, releases, max_attempts, available_at, cancel_requested, created_at)
-             VALUES (recur._dispatch_id($1, $2::text::timestamptz), $1, $2::text::timestamptz, 'schedule', 'default', 'default',
+             VALUES (recur._dispatch_id($1, $2::text::timestamptz), $1, $2::text::timestamptz, 'schedule', 'default',
+                     'default',
                      'consumer', 'p', 'a', '{}', '{}', 0, 'completed', 1, 0, 3, now(), false, now())",
             &[&action, &at],
         );
@@ -219,7 +222,8 @@ fn what_the_functions_write_is_not_refused() {
     let (mut admin, mut alice, [mut author, mut consumer]) = prepare(&cluster);
     author.batch(
         "SELECT recur.enqueue('p', 'a'); SELECT recur.receive('p', 'a', '');
-         SELECT recur.enqueue('p', 'a', run_at => '2000-01-01Z', lock_group => 'g', notify_channel => 'c', lease => '1 hour')",
+         SELECT recur.enqueue('p', 'a', run_at => '2000-01-01Z', lock_group => 'g', notify_channel => 'c',
+                              lease => '1 hour')",
     );
     assert_eq!(author.count("recur.live_dispatches"), 3);
 

@@ -15,7 +15,8 @@ fn nobody_acts_in_the_name_of_others() {
     let mut author = cluster.session_as("author", "app");
     let insert = |owner: &str| {
         format!(
-            "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner) VALUES ('n', '@yearly', 'p', 'a', {owner})"
+            "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner)
+             VALUES ('n', '@yearly', 'p', 'a', {owner})"
         )
     };
     for owner in ["'victim'", "'postgres'", "'nobody'"] {
@@ -50,7 +51,8 @@ fn nobody_acts_in_the_name_of_others() {
         .session_as("stranger", "app")
         .batch("SELECT public.subscribe()");
     let row = &admin.rows(
-        "SELECT a.owner::text, e.actor::text FROM recur.recurring_actions AS a JOIN recur.events AS e ON e.action_id = a.id WHERE a.name = 'subscription'",
+        "SELECT a.owner::text, e.actor::text FROM recur.recurring_actions AS a
+           JOIN recur.events AS e ON e.action_id = a.id WHERE a.name = 'subscription'",
         &[],
     )[0];
     assert_eq!(
@@ -109,7 +111,8 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
     let action = idle_action(&mut author, ", context => '{\"n\": 1}', max_attempts => 1");
     let mut mine = || {
         let id = queue_for(&mut admin, action);
-        admin.execute("UPDATE recur.live_dispatches SET owner = 'red', lock_group = 'shared', max_attempts = 1 WHERE id = $1", &[&id]);
+        admin.execute("UPDATE recur.live_dispatches SET owner = 'red', lock_group = 'shared', max_attempts = 1
+                        WHERE id = $1", &[&id]);
         id
     };
     let ids = [mine(), mine(), mine(), mine(), mine()];
@@ -140,7 +143,9 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
         blue.error("SELECT recur._expire_leases(now(), 1)").0,
         "42501"
     );
-    assert_eq!(blue.error("INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, owner) VALUES (gen_random_uuid(), now(), 'enqueue', 'p', 'a', 'red')").0, "42501");
+    assert_eq!(blue.error("INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type,
+                                                              owner) VALUES (gen_random_uuid(), now(), 'enqueue',
+                                                                     'p', 'a', 'red')").0, "42501");
     assert_eq!(
         red.error("UPDATE recur.live_dispatches SET owner = 'blue'")
             .0,
@@ -213,7 +218,8 @@ fn nobody_runs_what_is_not_his() {
     let mut admin = cluster.database("app");
     admin.batch(
         "CREATE ROLE run_red LOGIN; CREATE ROLE run_blue LOGIN; CREATE ROLE run_reader LOGIN;
-         SELECT recur.grant_access('run_red', 'author'), recur.grant_access('run_blue', 'author'), recur.grant_access('run_reader', 'reader')",
+         SELECT recur.grant_access('run_red', 'author'), recur.grant_access('run_blue', 'author'),
+                recur.grant_access('run_reader', 'reader')",
     );
     let mut red = cluster.session_as("run_red", "app");
     let action: Uuid = red.value(

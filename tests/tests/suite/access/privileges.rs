@@ -27,8 +27,10 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
     }
     let mut victim = cluster.session_as("victim", "app");
     victim.batch(&format!(
-        "SELECT recur.create('{KNOWN}', '@yearly', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}', description => '{SECRET}',
-                             subject => '{KNOWN}', contact => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
+        "SELECT recur.create('{KNOWN}', '@yearly', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}',
+                             description => '{SECRET}',
+                             subject => '{KNOWN}', contact => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}',
+                                    context => '{{\"k\": \"{SECRET}\"}}');
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions"
     ));
     // Dispatches in every state, as the dispatcher and consumers leave them.
@@ -39,10 +41,13 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
         ("finished_dispatches", "failed"),
     ] {
         admin.batch(&format!(
-            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type,
-                    payload, metadata, priority, status, attempt, releases, max_attempts, available_at, cancel_requested,
+            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider,
+                                        action_type,
+                    payload, metadata, priority, status, attempt, releases, max_attempts, available_at,
+                           cancel_requested,
                     started_at, lease_expires_at, created_at, result, claimed_by)
-             SELECT gen_random_uuid(), id, '2026-01-01Z', 'schedule', namespace, tenant, owner, provider, action_type, payload,
+             SELECT gen_random_uuid(), id, '2026-01-01Z', 'schedule', namespace, tenant, owner, provider,
+                    action_type, payload,
                     '{{}}', 0, '{status}', 1, 0, 3, '2026-01-01Z', false, '2026-01-01Z', '2026-01-01Z', now(),
                     '{{\"k\": \"{SECRET}\"}}', '{SECRET}'
                FROM recur.recurring_actions"
@@ -58,7 +63,8 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
 
 /// Tables, views and sequences; the partitions too.
 pub(super) fn relations(session: &mut Session) -> Vec<String> {
-    session.texts("SELECT relname::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+    session.texts("SELECT relname::text FROM pg_class
+                    WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
           ORDER BY 1", &[])
 }
 
@@ -140,16 +146,20 @@ fn every_table_hides_the_rows_of_others() {
         }
         // What is granted to write is granted on what is the role's own, or on the view that checks.
         let writable: BTreeSet<String> = admin.texts(&format!(
-                "SELECT relname::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v')
+                "SELECT relname::text FROM pg_class
+                  WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v')
                     AND (has_table_privilege('{level}', oid, 'INSERT') OR has_table_privilege('{level}', oid, 'UPDATE')
-                         OR has_table_privilege('{level}', oid, 'DELETE') OR has_table_privilege('{level}', oid, 'TRUNCATE')
-                         OR has_table_privilege('{level}', oid, 'TRIGGER') OR has_table_privilege('{level}', oid, 'REFERENCES'))"
+                         OR has_table_privilege('{level}', oid, 'DELETE')
+                         OR has_table_privilege('{level}', oid, 'TRUNCATE')
+                         OR has_table_privilege('{level}', oid, 'TRIGGER')
+                         OR has_table_privilege('{level}', oid, 'REFERENCES'))"
             ), &[])
         .into_iter()
         .collect();
         for relation in &writable {
             let protected: bool = admin.value(
-                "SELECT relrowsecurity OR relname = 'recurring_actions' FROM pg_class WHERE oid = ('recur.' || $1::text)::regclass",
+                "SELECT relrowsecurity OR relname = 'recurring_actions' FROM pg_class
+                  WHERE oid = ('recur.' || $1::text)::regclass",
                 &[relation],
             );
             assert!(
@@ -166,8 +176,9 @@ fn every_function_bears_null() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
     let calls = admin.texts("SELECT format('SELECT %I.%I(%s)', 'recur', p.proname,
-                       (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
-           FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype", &[]);
+                                           (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)
+                                              FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
+                               FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype", &[]);
     for call in calls {
         if let Err(error) = admin.0.query(&call, &[]) {
             let (code, message, _) = database_error(&error);
@@ -181,7 +192,12 @@ fn fingerprint(session: &mut Session, relations: &[String]) -> String {
     let parts: Vec<String> = relations
         .iter()
         .filter(|relation| !relation.starts_with("event_ids") && *relation != "overview")
-        .map(|relation| format!("(SELECT coalesce(string_agg(r::text, E'\\n' ORDER BY r::text), '') FROM recur.{relation} AS r WHERE r::text LIKE '%{SECRET}%')"))
+        .map(|relation| {
+            format!(
+                "(SELECT coalesce(string_agg(r::text, E'\\n' ORDER BY r::text), '')
+                    FROM recur.{relation} AS r WHERE r::text LIKE '%{SECRET}%')"
+            )
+        })
         .collect();
     session.value(&format!("SELECT concat_ws('|', {})", parts.join(", ")), &[])
 }
@@ -304,16 +320,20 @@ fn every_level_can_do_its_work() {
          SELECT recur.update(recur.id_of('mine'), '{\"priority\": 3}');
          SELECT recur.pause(recur.id_of('mine'), 'why'); SELECT recur.resume(recur.id_of('mine'));
          SELECT recur.pause_all(); SELECT recur.resume_all();
-         INSERT INTO recur.recurring_actions (name, schedule, provider, action_type) VALUES ('also mine', '@yearly', 'p', 'a');
+         INSERT INTO recur.recurring_actions (name, schedule, provider, action_type)
+         VALUES ('also mine', '@yearly', 'p', 'a');
          UPDATE recur.recurring_actions SET priority = 4 WHERE name = 'also mine';
          SELECT recur.create('short', '@yearly', 'p', 'a'); SELECT recur.delete(recur.id_of('short'))",
     );
     let looking = "SELECT recur.get(recur.id_of('mine')); SELECT * FROM recur.list(search => 'mine', labels => '{}');
-         SELECT * FROM recur.history(recur.id_of('mine')); SELECT * FROM recur.preview(recur.id_of('mine'));
-         SELECT recur.describe(recur.id_of('mine')); SELECT * FROM recur.compare(recur.id_of('mine'), '{\"schedule\": \"@hourly\"}');
-         SELECT * FROM recur.forecast(); SELECT * FROM recur.preview('@daily'); SELECT recur.describe('@daily');
-         SELECT recur.next_occurrence('@daily'); SELECT recur.is_valid_schedule('@daily'); SELECT recur.tzdata_version();
-         TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events; TABLE recur.contexts";
+                   SELECT * FROM recur.history(recur.id_of('mine')); SELECT * FROM recur.preview(recur.id_of('mine'));
+                   SELECT recur.describe(recur.id_of('mine'));
+                             SELECT * FROM recur.compare(recur.id_of('mine'), '{\"schedule\": \"@hourly\"}');
+                   SELECT * FROM recur.forecast(); SELECT * FROM recur.preview('@daily'); SELECT recur.describe('@daily');
+                   SELECT recur.next_occurrence('@daily'); SELECT recur.is_valid_schedule('@daily');
+                             SELECT recur.tzdata_version();
+                   TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
+                             TABLE recur.contexts";
     for level in LEVELS {
         let mut session = cluster.session_as(level, "app");
         session.batch(looking);

@@ -61,12 +61,16 @@ fn the_public_has_no_rights() {
     );
     // And every object says what it is.
     let silent = session.rows(
-        "SELECT proname::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
+        "SELECT proname::text FROM pg_proc
+          WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
          UNION ALL
          SELECT c.relname || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
-          WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND col_description(c.oid, a.attnum) IS NULL
+          WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+            AND col_description(c.oid, a.attnum) IS NULL
          UNION ALL
-         SELECT relname::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'S') AND obj_description(oid, 'pg_class') IS NULL", &[]);
+         SELECT relname::text FROM pg_class
+          WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'S')
+            AND obj_description(oid, 'pg_class') IS NULL", &[]);
     let silent: Vec<String> = silent.iter().map(|row| row.get(0)).collect();
     assert!(silent.is_empty(), "no comment on {silent:?}");
 }

@@ -71,7 +71,11 @@ fn a_context_goes_from_run_to_run() {
         "Report a failure, so that it is tried again with the new context, or complete it without one."
     );
     assert_eq!(status(&mut session, late), "running");
-    let row = &session.rows("SELECT context, context_version, completed_count FROM recur.recurring_actions WHERE id = $1", &[&action])[0];
+    let row = &session.rows(
+        "SELECT context, context_version, completed_count FROM recur.recurring_actions
+          WHERE id = $1",
+        &[&action],
+    )[0];
     assert_eq!(
         (
             row.get::<_, Value>(0),
@@ -114,7 +118,13 @@ fn a_context_goes_from_run_to_run() {
     );
     // A hundred are kept.
     for page in 0..110 {
-        session.execute("SELECT recur.update($1, jsonb_build_object('context', jsonb_build_object('page', $2::int)))", &[&action, &(1000 + page)]);
+        session.execute(
+            "SELECT recur.update($1,
+                                 jsonb_build_object('context',
+                                                    jsonb_build_object('page',
+                                                           $2::int)))",
+            &[&action, &(1000 + page)],
+        );
     }
     let kept = versions(&mut session, action);
     assert_eq!((kept.len(), kept[0].0, kept[99].0), (100, 114, 15));

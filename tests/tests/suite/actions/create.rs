@@ -145,7 +145,8 @@ fn every_value_is_checked_and_every_refusal_says_why() {
         "{\"cap\": \"1 hour\", \"base\": \"1 minute\", \"extra\": 1, \"factor\": 2}",
     ] {
         let message = format!(
-            "invalid retry_backoff \"{backoff}\": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base and not above 100 years"
+            "invalid retry_backoff \"{backoff}\": must have a base longer than nothing, a factor from 1 to 100, and a \
+             cap not below the base and not above 100 years"
         );
         let hint = "For instance {\"base\": \"30 seconds\", \"factor\": 2, \"cap\": \"1 hour\"}.";
         refused(
@@ -334,7 +335,8 @@ fn the_defaults_are_sensible() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let stored: Value = session.value(
-        "SELECT to_jsonb(a) FROM recur.create('n', '  0   9 * *  mon-fri ', 'p', 'a', timezone => 'europe/BERLIN') AS a",
+        "SELECT to_jsonb(a)
+           FROM recur.create('n', '  0   9 * *  mon-fri ', 'p', 'a', timezone => 'europe/BERLIN') AS a",
         &[],
     );
     for (name, value) in [

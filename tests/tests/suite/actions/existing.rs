@@ -218,7 +218,8 @@ fn a_tenant_has_no_more_than_its_quota() {
     );
     // An upsert takes no place.
     session.execute(
-        "SELECT recur.create('a', '@daily', 'p', 'a', tenant => 't', description => 'changed', on_existing => 'upsert')",
+        "SELECT recur.create('a', '@daily', 'p', 'a', tenant => 't', description => 'changed',
+                             on_existing => 'upsert')",
         &[],
     );
     session.execute("SELECT recur.delete(recur.id_of('a', tenant => 't'))", &[]);

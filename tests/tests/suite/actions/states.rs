@@ -109,7 +109,8 @@ fn bulk_forms_return_what_they_touched() {
         ("d", "y", "t2", "blue"),
     ] {
         session.execute(
-            "SELECT recur.create($1, '@daily', 'p', 'a', namespace => $2, tenant => $3, labels => jsonb_build_object('team', $4::text))",
+            "SELECT recur.create($1, '@daily', 'p', 'a', namespace => $2, tenant => $3,
+                                 labels => jsonb_build_object('team', $4::text))",
             &[&name, &namespace, &tenant, &team],
         );
     }
@@ -151,7 +152,11 @@ fn bulk_forms_return_what_they_touched() {
     );
     assert_eq!(names(&mut session, "resume_all()"), "c");
     let (running, next): (i64, i64) = {
-        let row = &session.rows("SELECT count(*) FILTER (WHERE enabled), count(next_run_at) FROM recur.recurring_actions", &[])[0];
+        let row = &session.rows(
+            "SELECT count(*) FILTER (WHERE enabled), count(next_run_at)
+               FROM recur.recurring_actions",
+            &[],
+        )[0];
         (row.get(0), row.get(1))
     };
     assert_eq!((running, next), (2, 2));
@@ -233,7 +238,10 @@ fn plain_insert_update_and_delete() {
         assert_eq!(code, "22023", "{change}: {text}");
         assert!(text.starts_with(message), "{change}: {text}");
     }
-    let given = session.error("INSERT INTO recur.recurring_actions (id, name, schedule, provider, action_type) VALUES (gen_random_uuid(), 'm', '@daily', 'p', 'a')");
+    let given = session.error(
+        "INSERT INTO recur.recurring_actions (id, name, schedule, provider, action_type)
+         VALUES (gen_random_uuid(), 'm', '@daily', 'p', 'a')",
+    );
     assert_eq!(
         given.1,
         "an action's id, counters and times can not be given: they are worked out"
@@ -274,10 +282,14 @@ fn plain_insert_update_and_delete() {
 fn a_timer_that_is_set_by_hand_is_followed() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    session.batch("SELECT recur.create('a', '@yearly', 'p', 't'); SELECT recur.create('b', '@yearly', 'p', 't', horizon => '2 years')");
+    session.batch(
+        "SELECT recur.create('a', '@yearly', 'p', 't');
+         SELECT recur.create('b', '@yearly', 'p', 't', horizon => '2 years')",
+    );
     let due = |session: &mut Session, name: &str| -> (bool, bool) {
         let row = &session.rows(
-            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur.timers AS t WHERE t.action_id = recur.id_of($1)",
+            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur.timers AS t
+              WHERE t.action_id = recur.id_of($1)",
             &[&name],
         )[0];
         (row.get(0), row.get(1))

@@ -193,7 +193,9 @@ fn next_run_at_follows_schedule_zone_and_bounds_and_nothing_else() {
     };
     // As if the action were behind: what is not recomputed stays so.
     session.batch("UPDATE recur.definitions SET starts_at = '2020-01-01Z'");
-    let behind = "UPDATE recur.timers SET next_run_at = '2020-01-01 09:00Z', due_at = '2020-01-01 09:00Z', enabled = true";
+    let behind =
+        "UPDATE recur.timers SET next_run_at = '2020-01-01 09:00Z', due_at = '2020-01-01 09:00Z',
+                         enabled = true";
     let far: DateTime<Utc> = "2020-01-01T09:00:00Z".parse().unwrap();
     for changes in [
         json!({"payload": {}}),
@@ -221,7 +223,8 @@ fn next_run_at_follows_schedule_zone_and_bounds_and_nothing_else() {
         session.batch(behind);
         update(&mut session, id, changes.clone());
         let right: bool = session.value(
-            "SELECT next_run_at > now() AND next_run_at = recur.next_occurrence(schedule, timezone, now(), starts_at, ends_at,
+            "SELECT next_run_at > now()
+                AND next_run_at = recur.next_occurrence(schedule, timezone, now(), starts_at, ends_at,
                                                                                NULL, on_dst_gap, on_dst_fold)
                FROM recur.get($1)",
             &[&id],

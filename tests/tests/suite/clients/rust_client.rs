@@ -76,7 +76,10 @@ fn errors_have_types() {
     assert!(matches!(unknown, Error::UnknownDispatch(_)), "{unknown}");
     assert!(!unknown.is_disconnected());
 
-    admin.batch("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()");
+    admin.batch(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
     let gone = runtime.block_on(session.claim(&claim)).unwrap_err();
     assert!(gone.is_disconnected(), "{gone}");
     let misconfigured = runtime
@@ -136,7 +139,12 @@ fn handlers_complete_fail_panic_and_leave_contexts() {
         (panicking, "the handler panicked"),
     ] {
         eventually(error, || {
-            let found: Option<String> = admin.value("SELECT error FROM recur.dispatches WHERE id = $1 AND status = 'pending' UNION ALL SELECT NULL LIMIT 1", &[&id]);
+            let found: Option<String> = admin.value(
+                "SELECT error FROM recur.dispatches
+                  WHERE id = $1 AND status = 'pending'
+                 UNION ALL SELECT NULL LIMIT 1",
+                &[&id],
+            );
             found.as_deref() == Some(error)
         });
     }

@@ -57,8 +57,14 @@ fn only_the_guilty_rows_of_a_batch_pay() {
     curse(&mut session);
 
     assert_eq!(session.tick("2030-01-01 12:00:05Z"), (50, 0, 0, 4));
-    assert_eq!(session.count("recur.recurring_actions AS a JOIN recur.dispatches AS d ON d.action_id = a.id
-          WHERE a.name LIKE 'good%' AND a.error_count = 0 AND a.next_run_at = '2030-01-02 12:00Z' AND a.run_count = 1"), 50);
+    assert_eq!(
+        session.count(
+            "recur.recurring_actions AS a JOIN recur.dispatches AS d ON d.action_id = a.id
+              WHERE a.name LIKE 'good%' AND a.error_count = 0 AND a.next_run_at = '2030-01-02 12:00Z'
+                AND a.run_count = 1"
+        ),
+        50
+    );
     // What was due is still owed; the next try is later.
     let owed = "1 | 01 12:00:00 | 01 12:01:05 | ";
     let garbled = state(&mut session, "garbled");
@@ -77,11 +83,13 @@ fn only_the_guilty_rows_of_a_batch_pay() {
     assert_eq!(
         state(&mut session, "forbidden"),
         format!(
-            "{owed}new row for relation \"live_dispatches\" violates check constraint \"not_forbidden\" (SQLSTATE 23514)"
+            "{owed}new row for relation \"live_dispatches\" violates check constraint \"not_forbidden\" (SQLSTATE \
+             23514)"
         )
     );
     let events: Vec<String> = session.texts(
-        "SELECT concat_ws(' ', d.name, e.detail ->> 'sqlstate') FROM recur.events AS e JOIN recur.definitions AS d ON d.id = e.action_id
+        "SELECT concat_ws(' ', d.name, e.detail ->> 'sqlstate') FROM recur.events AS e
+           JOIN recur.definitions AS d ON d.id = e.action_id
           WHERE e.kind = 'action.error' ORDER BY 1",
         &[],
     );
@@ -126,7 +134,8 @@ fn fail_times(session: &mut Session, times: usize) {
 
 fn told(session: &mut Session) -> Vec<String> {
     session.texts(
-        "SELECT concat_ws(': ', detail ->> 'contact', detail ->> 'problem') FROM recur.events WHERE kind = 'owner.notified' ORDER BY id",
+        "SELECT concat_ws(': ', detail ->> 'contact', detail ->> 'problem') FROM recur.events
+          WHERE kind = 'owner.notified' ORDER BY id",
         &[],
     )
 }
@@ -266,7 +275,8 @@ fn an_id_is_a_function_of_action_and_occurrence() {
     assert_eq!(session.tick("2030-01-01 12:00Z"), (0, 0, 0, 0));
     assert_eq!(session.tick("2030-01-02 12:00Z"), (1, 0, 0, 0));
     let rows: Vec<String> = session.texts(
-        "SELECT concat_ws(' ', provider, id = recur._dispatch_id(action_id, scheduled_at)) FROM recur.dispatches ORDER BY id",
+        "SELECT concat_ws(' ', provider, id = recur._dispatch_id(action_id, scheduled_at)) FROM recur.dispatches
+          ORDER BY id",
         &[],
     );
     assert_eq!(rows, ["first t", "p t"]);
@@ -344,7 +354,8 @@ fn a_timer_that_is_due_without_a_next_run_stops_nobody() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch(
-        "SELECT recur.create('odd', '@hourly', 'p', 't', starts_at => '2030-01-01Z'), recur.create('even', '@hourly', 'p', 't', starts_at => '2030-01-01Z');
+        "SELECT recur.create('odd', '@hourly', 'p', 't', starts_at => '2030-01-01Z'),
+                recur.create('even', '@hourly', 'p', 't', starts_at => '2030-01-01Z');
          SET session_replication_role = replica;
          UPDATE recur.timers SET next_run_at = NULL WHERE action_id = recur.id_of('odd')",
     );

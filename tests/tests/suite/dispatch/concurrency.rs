@@ -50,7 +50,10 @@ fn prepare(session: &mut Session, name: &str) -> (Uuid, Uuid) {
     );
     session.execute("SELECT recur.trigger($1)", &[&action]);
     let running: Uuid = session.value("SELECT id FROM recur.claim(1, lease => '1 hour')", &[]);
-    session.batch("UPDATE recur.timers SET next_run_at = now() - interval '90 minutes'; SELECT recur.enqueue('p', 't', dedup_key => 'k')");
+    session.batch(
+        "UPDATE recur.timers SET next_run_at = now() - interval '90 minutes';
+         SELECT recur.enqueue('p', 't', dedup_key => 'k')",
+    );
     session.execute("SELECT recur.trigger($1)", &[&action]);
     (action, running)
 }
@@ -65,20 +68,24 @@ fn check_books(session: &mut Session) -> Option<String> {
          UNION ALL
          SELECT format('%s: completed_count %s', a.name, a.completed_count)
            FROM recur.recurring_actions AS a
-          WHERE a.completed_count <> (SELECT count(*) FROM recur.dispatches AS d WHERE d.action_id = a.id AND d.status = 'completed')
-             OR a.failed_count <> (SELECT count(*) FROM recur.dispatches AS d WHERE d.action_id = a.id AND d.status = 'failed')
+          WHERE a.completed_count <> (SELECT count(*) FROM recur.dispatches AS d
+                                       WHERE d.action_id = a.id AND d.status = 'completed')
+             OR a.failed_count <> (SELECT count(*) FROM recur.dispatches AS d
+                                    WHERE d.action_id = a.id AND d.status = 'failed')
          UNION ALL
          SELECT format('%s is dispatched twice at %s', d.action_id, d.scheduled_at)
            FROM recur.dispatches AS d WHERE d.trigger IN ('schedule', 'backfill')
           GROUP BY d.action_id, d.scheduled_at HAVING count(*) > 1
          UNION ALL
-         SELECT format('%s is in both tables', l.id) FROM recur.live_dispatches AS l JOIN recur.finished_dispatches AS f USING (id)
+         SELECT format('%s is in both tables', l.id) FROM recur.live_dispatches AS l
+           JOIN recur.finished_dispatches AS f USING (id)
          UNION ALL
          SELECT format('dispatch %s of a deleted action is pending', l.id) FROM recur.live_dispatches AS l
           WHERE l.status = 'pending' AND l.action_id IS NOT NULL AND l.attempt = 0
             AND NOT EXISTS (SELECT FROM recur.definitions AS d WHERE d.id = l.action_id)
          UNION ALL
-         SELECT format('%s failed: %s', a.name, a.last_error) FROM recur.recurring_actions AS a WHERE a.error_count > 0",
+         SELECT format('%s failed: %s', a.name, a.last_error) FROM recur.recurring_actions AS a
+          WHERE a.error_count > 0",
         &[],
     );
     wrong.first().cloned()
@@ -158,10 +165,15 @@ fn everybody_at_once() {
     for number in 0..24 {
         session.execute(
             &format!(
-                "SELECT recur.create($1, '* * * * * *', 'p', 't', overlap => '{}', misfire => '{}', mute_interval => '1 s'{})",
+                "SELECT recur.create($1, '* * * * * *', 'p', 't', overlap => '{}', misfire => '{}',
+                                     mute_interval => '1 s'{})",
                 policies[number % 4],
                 ["once", "skip", "all"][number % 3],
-                if number % 8 == 0 { ", horizon => '3 seconds'" } else { "" }
+                if number % 8 == 0 {
+                    ", horizon => '3 seconds'"
+                } else {
+                    ""
+                }
             ),
             &[&format!("a{number}")],
         );

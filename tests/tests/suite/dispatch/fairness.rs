@@ -8,7 +8,8 @@ const BACKLOG: i64 = 4_000;
 /// A backlog of one tenant that became due before anything of the others did, seen all at once.
 fn pile_up(session: &mut Session, heavy: &str, others: &[&str]) {
     session.execute(
-        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => $1)) FROM generate_series(1, $2::bigint) AS n",
+        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => $1))
+           FROM generate_series(1, $2::bigint) AS n",
         &[&heavy, &BACKLOG],
     );
     for tenant in others {
@@ -18,7 +19,8 @@ fn pile_up(session: &mut Session, heavy: &str, others: &[&str]) {
         );
     }
     session.execute(
-        "UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN $1 THEN interval '1 hour' ELSE interval '1 minute' END",
+        "UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN $1 THEN interval '1 hour'
+           ELSE interval '1 minute' END",
         &[&heavy],
     );
 }
@@ -67,14 +69,17 @@ fn tenants_that_wait_for_nothing_keep_nobody_from_his_turn() {
     let mut session = cluster.database("app");
     let waiting = ["t0300", "t1100"];
     session.batch(
-        "SELECT count(recur.create('idle', '@yearly', 'p', 't', tenant => 't' || to_char(n, 'FM0000'))) FROM generate_series(1, 1200) AS n",
+        "SELECT count(recur.create('idle', '@yearly', 'p', 't', tenant => 't' || to_char(n, 'FM0000')))
+           FROM generate_series(1, 1200) AS n",
     );
     session.execute(
-        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => 'a_heavy')) FROM generate_series(1, $1::bigint) AS n",
+        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't', tenant => 'a_heavy'))
+           FROM generate_series(1, $1::bigint) AS n",
         &[&BACKLOG],
     );
     session.execute(
-        "UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN 'a_heavy' THEN interval '1 hour' ELSE interval '1 minute' END
+        "UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN 'a_heavy' THEN interval '1 hour'
+           ELSE interval '1 minute' END
           WHERE tenant = 'a_heavy' OR tenant = ANY ($1)",
         &[&&waiting[..]],
     );
@@ -105,7 +110,8 @@ fn a_timer_that_is_due_without_a_next_run_spoils_no_turn() {
         );
         session.batch(&format!(
             "BEGIN;
-             UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN '{odd}' THEN interval '1 minute' ELSE interval '1 hour' END;
+             UPDATE recur.timers SET next_run_at = now() - CASE tenant WHEN '{odd}' THEN interval '1 minute'
+               ELSE interval '1 hour' END;
              SET LOCAL session_replication_role = replica;
              UPDATE recur.timers SET next_run_at = NULL WHERE tenant = '{odd}';
              COMMIT",
@@ -157,7 +163,8 @@ fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
     let cluster = Cluster::preloaded("recur.dispatchers = 3\nrecur.batch_size = 25");
     let mut session = cluster.database("app");
     session.batch(
-        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all', max_runs => 20, tenant => 't' || n % 7))
+        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all', max_runs => 20,
+                                   tenant => 't' || n % 7))
            FROM generate_series(1, 300) AS n",
     );
     eventually("three dispatchers", || {
@@ -180,7 +187,10 @@ fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
         let mut session = cluster.session("app");
         scope.spawn(move || {
             for _ in 0..10 {
-                session.batch("UPDATE recur.timers SET next_run_at = next_run_at - interval '30 seconds' WHERE enabled");
+                session.batch(
+                    "UPDATE recur.timers SET next_run_at = next_run_at - interval '30 seconds'
+                      WHERE enabled",
+                );
             }
         });
     });

@@ -148,7 +148,13 @@ fn runs_end_with_max_runs_and_with_ends_at() {
         });
     }
     assert_eq!(dispatch_count(&mut session, counted), 2);
-    assert_eq!(session.count("recur.dispatches d JOIN recur.recurring_actions a ON a.id = d.action_id WHERE d.scheduled_at > a.ends_at"), 0);
+    assert_eq!(
+        session.count(
+            "recur.dispatches d JOIN recur.recurring_actions a ON a.id = d.action_id
+              WHERE d.scheduled_at > a.ends_at"
+        ),
+        0
+    );
 }
 
 #[test]
@@ -167,7 +173,11 @@ fn a_database_with_odd_settings_fires_all_the_same() {
          ALTER DATABASE app SET datestyle = 'German'",
     );
     // A new dispatcher reads them as it connects.
-    session.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher'", &[]);
+    session.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE backend_type = 'pg_recur dispatcher'",
+        &[],
+    );
     let action = create(&mut session, "tick", EVERY_SECOND);
     eventually("it fires", || dispatch_count(&mut session, action) >= 2);
     let sane: bool = session.value(

@@ -20,7 +20,9 @@ fn let_wait(
 /// Every occurrence has one dispatch, live or finished.
 fn doubled(session: &mut Session) -> i64 {
     session.value(
-        "SELECT count(*) FROM (SELECT FROM recur.dispatches WHERE trigger <> 'manual' GROUP BY action_id, scheduled_at HAVING count(*) > 1) AS d",
+        "SELECT count(*)
+           FROM (SELECT FROM recur.dispatches WHERE trigger <> 'manual'
+                  GROUP BY action_id, scheduled_at HAVING count(*) > 1) AS d",
         &[],
     )
 }
@@ -46,14 +48,16 @@ fn an_edit_that_waited_brings_back_nothing_that_was_dispatched_meanwhile() {
         });
         // All but the last are over already.
         session.batch(
-            "SELECT recur.complete(id, attempt) FROM recur.claim((SELECT count(*)::int - 1 FROM recur.live_dispatches))",
+            "SELECT recur.complete(id, attempt)
+               FROM recur.claim((SELECT count(*)::int - 1 FROM recur.live_dispatches))",
         );
     });
     session.batch("SELECT recur.tick()");
     assert_eq!(doubled(&mut session), 0);
     let agrees: bool = session.value(
-        "SELECT run_count = (SELECT count(*) FROM recur.dispatches) AND last_run_at = (SELECT max(scheduled_at) FROM recur.dispatches)
-           FROM recur.recurring_actions",
+        "SELECT run_count = (SELECT count(*) FROM recur.dispatches) AND last_run_at = (SELECT max(scheduled_at)
+                                                                                         FROM recur.dispatches)
+                                                                                   FROM recur.recurring_actions",
         &[],
     );
     assert!(agrees);
@@ -62,10 +66,14 @@ fn an_edit_that_waited_brings_back_nothing_that_was_dispatched_meanwhile() {
 /// An hourly action whose last occurrence is dispatched and claimed.
 fn claimed(session: &mut Session, more: &str) -> Uuid {
     let action: Uuid = session.value(
-        &format!("SELECT id FROM recur.create('a', '1h', 'p', 't', starts_at => now() - interval '10 hours 30 minutes'{more})"),
+        &format!("SELECT id
+                    FROM recur.create('a', '1h', 'p', 't', starts_at => now() - interval '10 hours 30 minutes'{more})"),
         &[],
     );
-    session.batch("UPDATE recur.timers SET next_run_at = (SELECT starts_at + interval '10 hours' FROM recur.definitions)");
+    session.batch(
+        "UPDATE recur.timers SET next_run_at = (SELECT starts_at + interval '10 hours'
+                                                  FROM recur.definitions)",
+    );
     session.batch("SELECT recur.tick(); SELECT recur.claim(1)");
     action
 }

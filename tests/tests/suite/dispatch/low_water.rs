@@ -26,7 +26,11 @@ fn entries_read(session: &mut Session) -> i64 {
 fn a_held_snapshot_does_not_make_every_tick_slower() {
     let cluster = Cluster::preloaded("autovacuum = off\nstats_fetch_consistency = none");
     let mut session = cluster.database("app");
-    session.execute("SELECT count(recur.create('a' || n, '@yearly', 'p', 't')) FROM generate_series(1, $1::bigint) AS n", &[&ACTIONS]);
+    session.execute(
+        "SELECT count(recur.create('a' || n, '@yearly', 'p', 't'))
+           FROM generate_series(1, $1::bigint) AS n",
+        &[&ACTIONS],
+    );
     let mut holder = cluster.session("app");
     holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM recur.timers");
     // Each round leaves an entry for every action behind, all of them in the past.
@@ -41,7 +45,9 @@ fn a_held_snapshot_does_not_make_every_tick_slower() {
     // How many entries there are to walk through, for one that looks from the beginning of time.
     let before = entries_read(&mut session);
     session.batch("SET enable_seqscan = off; SET enable_bitmapscan = off");
-    session.batch("SELECT count(*) FROM (SELECT due_at FROM recur.timers WHERE due_at <= now() - interval '30 minutes' ORDER BY due_at) AS past");
+    session.batch("SELECT count(*)
+                     FROM (SELECT due_at FROM recur.timers WHERE due_at <= now() - interval '30 minutes'
+                            ORDER BY due_at) AS past");
     session.batch("SELECT pg_stat_force_next_flush()");
     let to_walk = entries_read(&mut session) - before;
     assert!(to_walk >= ACTIONS * ROUNDS, "{to_walk} entries");
@@ -67,7 +73,8 @@ fn prepared(cluster: &Cluster) -> Session {
 }
 
 fn asleep(session: &mut Session) {
-    let asleep = "SELECT count(*) FROM recur.workers WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'
+    let asleep = "SELECT count(*) FROM recur.workers
+                   WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'
                      AND wakes_at > clock_timestamp() + interval '10 minutes'";
     eventually("it sleeps", || session.value::<i64>(asleep, &[]) == 1);
 }
@@ -79,7 +86,8 @@ fn an_earlier_instant_is_seen_at_once() {
     let mut session = prepared(&cluster);
     let dispatched = |session: &mut Session, name: &str| -> i64 {
         session.value(
-            "SELECT count(*) FROM recur.dispatches AS d JOIN recur.definitions AS a ON a.id = d.action_id WHERE a.name = $1",
+            "SELECT count(*) FROM recur.dispatches AS d JOIN recur.definitions AS a ON a.id = d.action_id
+              WHERE a.name = $1",
             &[&name],
         )
     };
@@ -102,7 +110,8 @@ fn an_earlier_instant_is_seen_at_once() {
     session.batch("SELECT recur.create('prepared', '@yearly', 'p', 't')");
     session.batch(
         "BEGIN;
-         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d WHERE d.id = t.action_id AND d.name = 'prepared';
+         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d
+          WHERE d.id = t.action_id AND d.name = 'prepared';
          PREPARE TRANSACTION 'later'",
     );
     assert_eq!(dispatched(&mut session, "prepared"), 0);
@@ -117,7 +126,8 @@ fn prepare_a_run(session: &mut Session, name: &str) {
     session.batch("SELECT recur.create('prepared', '@yearly', 'p', 't', on_existing => 'upsert')");
     session.batch(&format!(
         "BEGIN;
-         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d WHERE d.id = t.action_id AND d.name = 'prepared';
+         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d
+          WHERE d.id = t.action_id AND d.name = 'prepared';
          PREPARE TRANSACTION '{name}'",
     ));
 }
@@ -178,7 +188,10 @@ fn a_prepared_transaction_of_somebody_else_repeats_no_announcement() {
 fn what_is_restored_is_seen_at_once() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
-    session.batch("SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all')) FROM generate_series(1, 5) AS n");
+    session.batch(
+        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all'))
+           FROM generate_series(1, 5) AS n",
+    );
     eventually("they fire", || runs(&mut session, "a5") > 0);
     let dump = cluster.dump("app");
     cluster.empty_database("restored", "");
@@ -189,6 +202,12 @@ fn what_is_restored_is_seen_at_once() {
         (1..=5).all(|n| runs(&mut restored, &format!("a{n}")) > seen)
     });
     // Where they left off: none lost, none doubled.
-    assert_eq!(restored.count("(SELECT scheduled_at - lag(scheduled_at) OVER (PARTITION BY action_id ORDER BY scheduled_at) AS step
-                                 FROM recur.dispatches) AS steps WHERE step <> interval '1 second'"), 0);
+    assert_eq!(
+        restored.count(
+            "(SELECT scheduled_at - lag(scheduled_at) OVER (PARTITION BY action_id
+                                                             ORDER BY scheduled_at) AS step
+                                                       FROM recur.dispatches) AS steps WHERE step <> interval '1 second'"
+        ),
+        0
+    );
 }

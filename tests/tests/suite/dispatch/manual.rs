@@ -88,7 +88,8 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
     );
     assert!(backfill(&mut session, range.0, range.1, 100).is_empty());
     let books: bool = session.value(
-        "SELECT next_run_at = '2026-01-01 05:00Z' AND last_run_at = '2026-01-01 04:00Z' AND run_count = 2 FROM recur.recurring_actions",
+        "SELECT next_run_at = '2026-01-01 05:00Z' AND last_run_at = '2026-01-01 04:00Z' AND run_count = 2
+           FROM recur.recurring_actions",
         &[],
     );
     assert!(books, "the schedule goes on as it was");
@@ -100,7 +101,8 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
     for (arguments, message) in [
         (
             "'2026-01-02Z', '2026-01-01Z'",
-            "invalid until \"2026-01-01 00:00:00+00\": must not lie before \"from\", which is \"2026-01-02 00:00:00+00\"",
+            "invalid until \"2026-01-01 00:00:00+00\": must not lie before \"from\", which is \"2026-01-02 \
+             00:00:00+00\"",
         ),
         (
             "'2026-01-02Z', '2099-01-01Z'",

@@ -13,7 +13,8 @@ fn create(session: &mut Session, name: &str, schedule: &str, more: &str) -> Uuid
 
 fn occurrences(session: &mut Session, action: Uuid) -> Vec<String> {
     session.texts(
-        "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'DD HH24:MI') FROM recur.dispatches WHERE action_id = $1 ORDER BY scheduled_at",
+        "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'DD HH24:MI') FROM recur.dispatches WHERE action_id = $1
+          ORDER BY scheduled_at",
         &[&action],
     )
 }
@@ -96,7 +97,8 @@ fn all_fires_every_one_in_portions() {
     );
     assert_eq!(portions, ["7", "7", "7", "7", "2"]);
     let books: bool = session.value(
-        "SELECT run_count = 30 AND last_run_at = '2030-01-01 00:29Z' AND next_run_at = '2030-01-01 00:30Z' FROM recur.recurring_actions",
+        "SELECT run_count = 30 AND last_run_at = '2030-01-01 00:29Z' AND next_run_at = '2030-01-01 00:30Z'
+           FROM recur.recurring_actions",
         &[],
     );
     assert!(books);
@@ -147,7 +149,8 @@ fn claim(session: &mut Session) -> (Uuid, i32) {
 
 fn statuses(session: &mut Session) -> Vec<String> {
     session.texts(
-        "SELECT concat_ws(' ', to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI'), status, CASE WHEN cancel_requested THEN 'stop' END)
+        "SELECT concat_ws(' ', to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI'), status,
+                          CASE WHEN cancel_requested THEN 'stop' END)
            FROM recur.dispatches ORDER BY scheduled_at",
         &[],
     )

@@ -54,7 +54,8 @@ fn many_are_told_as_a_count_for_each_provider_and_channel() {
     listener.batch("LISTEN recur");
     elsewhere.batch("LISTEN elsewhere");
     session.batch(
-        "SELECT count(recur.create('a' || n, '@daily', CASE WHEN n <= 60 THEN 'p' ELSE 'q' END, 't', starts_at => '2030-01-01Z',
+        "SELECT count(recur.create('a' || n, '@daily', CASE WHEN n <= 60 THEN 'p' ELSE 'q' END, 't',
+                                   starts_at => '2030-01-01Z',
                                    notify_channel => CASE WHEN n > 90 THEN 'elsewhere' END))
            FROM generate_series(1, 100) AS n",
     );
@@ -97,7 +98,8 @@ fn of_a_herd_the_first_are_told_before_all_are_counted() {
     let mut session = cluster.database("app");
     session.batch(
         "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, created_at, available_at)
-         SELECT gen_random_uuid(), now(), 'enqueue', CASE WHEN n % 5 = 0 THEN 'p' ELSE 'q' END, 't', now() - interval '1 hour', now()
+         SELECT gen_random_uuid(), now(), 'enqueue', CASE WHEN n % 5 = 0 THEN 'p' ELSE 'q' END, 't',
+                now() - interval '1 hour', now()
            FROM generate_series(1, 2500) AS n",
     );
     let mut listener = cluster.session("app");
@@ -124,7 +126,8 @@ fn a_listener_and_a_poller_see_every_dispatch() {
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
     session.batch(
-        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', max_runs => 3, jitter => (n % 3) * interval '300 ms'))
+        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', max_runs => 3,
+                                   jitter => (n % 3) * interval '300 ms'))
            FROM generate_series(1, 30) AS n;
          SELECT recur.enqueue('p', 'once'), recur.enqueue('p', 'later', run_at => now() + interval '1500 ms');
          SELECT recur.trigger(id) FROM recur.recurring_actions LIMIT 1",
@@ -153,7 +156,8 @@ fn what_is_available_later_is_told_then_whoever_wrote_it() {
     listener.batch("LISTEN recur");
     // Jittered dispatches of a session's own tick, with a clock of its own: nothing else wakes the dispatchers.
     let created: chrono::DateTime<chrono::Utc> = session.value(
-        "SELECT clock_timestamp() FROM (SELECT count(recur.create('a' || n, '@yearly', 'p', 't', jitter => '2 seconds')) AS created
+        "SELECT clock_timestamp()
+           FROM (SELECT count(recur.create('a' || n, '@yearly', 'p', 't', jitter => '2 seconds')) AS created
                                           FROM generate_series(1, 20) AS n) AS all_of_them WHERE created = 20",
         &[],
     );
@@ -169,7 +173,8 @@ fn what_is_available_later_is_told_then_whoever_wrote_it() {
     }
     // A retry after its pause.
     session.batch(
-        "SELECT recur.enqueue('p', 'retried', retry_backoff => '{\"base\": \"1 second\", \"factor\": 1, \"cap\": \"1 second\"}')",
+        "SELECT recur.enqueue('p', 'retried',
+                              retry_backoff => '{\"base\": \"1 second\", \"factor\": 1, \"cap\": \"1 second\"}')",
     );
     let first = listener.notification();
     assert_eq!(first["action_type"], "retried");
@@ -269,7 +274,8 @@ fn an_open_report_of_a_consumer_keeps_nobody_waiting() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch(
-        "SELECT recur.create('a', '@hourly', 'p', 't', overlap => 'skip', mute_interval => '1 hour', starts_at => '2030-01-01Z')",
+        "SELECT recur.create('a', '@hourly', 'p', 't', overlap => 'skip', mute_interval => '1 hour',
+                             starts_at => '2030-01-01Z')",
     );
     session.tick("2030-01-01 00:00Z");
     let mut consumer = cluster.session("app");
@@ -316,7 +322,8 @@ fn a_batch_that_fails_repeats_no_announcement() {
 fn without_checks(session: &mut Session) {
     session.batch(
         "DO $$DECLARE it name; BEGIN
-             FOR it IN SELECT conname FROM pg_constraint WHERE conrelid = 'recur.live_dispatches'::regclass AND contype = 'c' LOOP
+             FOR it IN SELECT conname FROM pg_constraint
+              WHERE conrelid = 'recur.live_dispatches'::regclass AND contype = 'c' LOOP
                  EXECUTE format('ALTER TABLE recur.live_dispatches DROP CONSTRAINT %I', it);
              END LOOP;
          END$$",
@@ -335,9 +342,12 @@ fn one_that_can_not_be_told_keeps_no_other_from_being_told() {
         for (scheduled_at, channel) in [("infinity", "elsewhere"), ("now", &"x".repeat(64))] {
             // They become available at the same instant, the one that can't be told among the others.
             session.execute(
-                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, notify_channel, available_at)
-                 SELECT gen_random_uuid(), scheduled_at::timestamptz, 'enqueue', provider, 't', channel, now() + interval '1 second'
-                   FROM (VALUES ('now', 'a', NULL), ($1::text, 'bad', $2::text), ('now', 'b', NULL), ('now', 'b', 'elsewhere'))
+                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, notify_channel,
+                                                    available_at)
+                 SELECT gen_random_uuid(), scheduled_at::timestamptz, 'enqueue', provider, 't', channel,
+                        now() + interval '1 second'
+                   FROM (VALUES ('now', 'a', NULL), ($1::text, 'bad', $2::text), ('now', 'b', NULL),
+                         ('now', 'b', 'elsewhere'))
                      AS given (scheduled_at, provider, channel)",
                 &[&scheduled_at, &channel],
             );

@@ -56,7 +56,8 @@ fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
         "SELECT due_at FROM recur.timers WHERE action_id = $1 FOR UPDATE",
         &[&held],
     );
-    let staged = "SELECT count(*) FROM recur.dispatches WHERE action_id = $1 AND scheduled_at > $2 AND created_at < scheduled_at";
+    let staged = "SELECT count(*) FROM recur.dispatches
+                   WHERE action_id = $1 AND scheduled_at > $2 AND created_at < scheduled_at";
     eventually("others are staged while it is due", || {
         session.value::<i64>(staged, &[&tick, &due_at]) >= 2
     });
@@ -123,11 +124,13 @@ fn create_resting(session: &mut Session, overlap: &str, count: i64) {
 fn set_off(session: &mut Session, instant: DateTime<Utc>) {
     let schedule = instant.format("%-S %-M %-H * * *").to_string();
     session.execute(
-        "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day' WHERE action_type = 't'",
+        "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day'
+          WHERE action_type = 't'",
         &[&schedule],
     );
     session.execute(
-        "UPDATE recur.timers SET enabled = true, next_run_at = $1 WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
+        "UPDATE recur.timers SET enabled = true, next_run_at = $1
+          WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
         &[&instant],
     );
 }

@@ -29,7 +29,8 @@ fn counters_history_and_the_contact() {
         }
         let row = &session.rows(
             "SELECT a.completed_count, a.failed_count,
-                    (SELECT coalesce(string_agg(d.status, ' ' ORDER BY d.status), '') FROM recur.dispatches AS d WHERE d.action_id = a.id)
+                    (SELECT coalesce(string_agg(d.status, ' ' ORDER BY d.status), '') FROM recur.dispatches AS d
+                      WHERE d.action_id = a.id)
                FROM recur.recurring_actions AS a WHERE a.id = $1",
             &[&action],
         )[0];

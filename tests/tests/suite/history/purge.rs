@@ -15,9 +15,14 @@ fn purging_by_hand() {
     );
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(4)");
     session.batch("SELECT FROM recur.claim(1)");
-    session.batch("UPDATE recur.finished_dispatches SET finished_at = now() - interval '8 days' WHERE payload ->> 'n' = '1';
-                   UPDATE recur.finished_dispatches SET finished_at = now() - interval '2 days' WHERE payload ->> 'n' = '2';
-                   UPDATE recur.live_dispatches SET created_at = now() - interval '1 year', available_at = now() - interval '1 year'");
+    session.batch(
+        "UPDATE recur.finished_dispatches SET finished_at = now() - interval '8 days'
+          WHERE payload ->> 'n' = '1';
+         UPDATE recur.finished_dispatches SET finished_at = now() - interval '2 days'
+          WHERE payload ->> 'n' = '2';
+         UPDATE recur.live_dispatches SET created_at = now() - interval '1 year',
+                available_at = now() - interval '1 year'",
+    );
     session.batch("UPDATE recur.history_turns SET opened_at = now() - interval '30 days'");
     let mut purge = |arguments: &str| -> i64 {
         session.value(&format!("SELECT recur.purge({arguments})"), &[])
@@ -27,7 +32,8 @@ fn purging_by_hand() {
     assert_eq!(purge("'1 day'"), 0);
     assert_eq!(purge("'0'"), 2);
     let row = &session.rows(
-        "SELECT count(*), (SELECT completed_count FROM recur.recurring_actions) FROM recur.dispatches WHERE status IN ('pending', 'running')",
+        "SELECT count(*), (SELECT completed_count FROM recur.recurring_actions) FROM recur.dispatches
+          WHERE status IN ('pending', 'running')",
         &[],
     )[0];
     assert_eq!(

@@ -20,13 +20,17 @@ fn events(session: &mut Session, action: Uuid) -> Vec<(String, String, Value)> {
 fn every_change_of_an_action_is_recorded_with_who_and_what() {
     let cluster = Cluster::start();
     let mut admin = cluster.database("app");
-    admin.batch("CREATE ROLE alice LOGIN; CREATE ROLE team; GRANT team TO alice; SELECT recur.grant_access('alice', 'author')");
+    admin.batch(
+        "CREATE ROLE alice LOGIN; CREATE ROLE team; GRANT team TO alice;
+         SELECT recur.grant_access('alice', 'author')",
+    );
     // The actor is who logged in, whatever role he acts as.
     let mut alice = cluster.session_as("alice", "app");
     admin.batch("SELECT recur.grant_access('team', 'author')");
     alice.batch("SET ROLE team");
     let id: Uuid = alice.value(
-        "SELECT id FROM recur.create('n', '0 9 * * *', 'p', 'a', '{\"v\": 1}', subject => 's', timezone => 'Europe/Berlin')",
+        "SELECT id
+           FROM recur.create('n', '0 9 * * *', 'p', 'a', '{\"v\": 1}', subject => 's', timezone => 'Europe/Berlin')",
         &[],
     );
     let next_run = |session: &mut Session| -> Value {
@@ -38,7 +42,8 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
     admin.batch("SET timezone = 'UTC'");
     alice.batch("SET timezone = 'UTC'");
     let first_run = next_run(&mut alice);
-    alice.execute("SELECT recur.update($1, '{\"payload\": {\"v\": 2}, \"contact\": \"me\", \"provider\": \"p\"}')", &[&id]);
+    alice.execute("SELECT recur.update($1,
+                                       '{\"payload\": {\"v\": 2}, \"contact\": \"me\", \"provider\": \"p\"}')", &[&id]);
     alice.execute(
         "SELECT recur.update($1, '{\"schedule\": \"0 10 * * *\"}')",
         &[&id],

@@ -167,7 +167,8 @@ fn a_pause_is_told_when_it_is_over_and_before() {
         "{words}"
     );
     let detail: String = session.value(
-        "SELECT concat_ws(' ', detail ->> 'reason', (detail ->> 'from')::timestamptz = $1, (detail ->> 'until')::timestamptz = $2, detail ->> 'count')
+        "SELECT concat_ws(' ', detail ->> 'reason', (detail ->> 'from')::timestamptz = $1,
+                          (detail ->> 'until')::timestamptz = $2, detail ->> 'count')
            FROM recur.events WHERE kind = 'occurrence.skipped'",
         &[&hours_ago(5), &hours_ago(0)],
     );
@@ -179,12 +180,16 @@ fn errors_are_named_and_what_was_missed_meanwhile_is_told() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(2), "");
-    session.batch("ALTER TABLE recur.live_dispatches ADD CONSTRAINT nothing CHECK (false) NOT VALID; SELECT recur.tick()");
+    session.batch(
+        "ALTER TABLE recur.live_dispatches ADD CONSTRAINT nothing CHECK (false) NOT VALID;
+         SELECT recur.tick()",
+    );
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(1));
     assert_eq!(verdict, "due");
     assert_eq!(
         words,
-        "it is due, but could not be dispatched: new row for relation \"live_dispatches\" violates check constraint \"nothing\" (SQLSTATE 23514)"
+        "it is due, but could not be dispatched: new row for relation \"live_dispatches\" violates check constraint \
+         \"nothing\" (SQLSTATE 23514)"
     );
     session.batch("UPDATE recur.timers SET error_count = 9, due_at = now(); SELECT recur.tick()");
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(1));

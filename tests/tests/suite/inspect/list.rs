@@ -104,7 +104,8 @@ fn pages_are_stable() {
     let mut session = cluster.database("app");
     // Equal names too: they differ by id alone.
     session.batch(
-        "SELECT recur.create('n' || i % 10, '@yearly', 'p', 'a', namespace => 'ns' || i % 3, on_existing => 'add_another')
+        "SELECT recur.create('n' || i % 10, '@yearly', 'p', 'a', namespace => 'ns' || i % 3,
+                             on_existing => 'add_another')
            FROM generate_series(1, 60) AS i",
     );
     let everything: Vec<Uuid> = session.value(
@@ -121,7 +122,10 @@ fn pages_are_stable() {
         let Some(last) = page.last() else { break };
         assert!(page.len() == 7 || everything.ends_with(std::slice::from_ref(last)));
         // Before the next page: a row comes in front of where we are, and the one that we stand on goes.
-        session.batch("SELECT recur.create('first', '@yearly', 'p', 'a', namespace => 'a', on_existing => 'add_another')");
+        session.batch(
+            "SELECT recur.create('first', '@yearly', 'p', 'a', namespace => 'a',
+                                 on_existing => 'add_another')",
+        );
         session.execute("SELECT recur.delete($1)", &[last]);
         seen.extend(page);
     }
@@ -137,7 +141,8 @@ fn every_filter_has_an_index() {
     session.batch("CREATE ROLE alice; CREATE ROLE app; SELECT recur.grant_access('app', 'reader')");
     // Rows as create would make them, in bulk.
     session.batch(
-        "INSERT INTO recur.definitions (name, namespace, tenant, subject, owner, labels, schedule, provider, action_type)
+        "INSERT INTO recur.definitions (name, namespace, tenant, subject, owner, labels, schedule, provider,
+                                        action_type)
          SELECT 'name ' || i, 'ns' || i % 500, 'tenant' || i % 1000, 'subject ' || i,
                 CASE WHEN i % 200 = 0 THEN 'alice' ELSE 'app' END,
                 jsonb_build_object('customer', (i % 2000)::text), '@daily', 'p', 'a'

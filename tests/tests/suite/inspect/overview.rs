@@ -8,14 +8,21 @@ fn the_overview_fits_a_terminal() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch(
-        "SELECT recur.create(repeat('long name ', 10), '0 9 * * MON-FRI', 'p', 'a', timezone => 'America/Argentina/ComodRivadavia');
-         SELECT recur.create('many', '{\"every\": 2, \"unit\": \"week\", \"days_of_week\": [\"tue\", \"thu\", \"sat\"]}', 'p', 'a');
+        "SELECT recur.create(repeat('long name ', 10), '0 9 * * MON-FRI', 'p', 'a',
+                             timezone => 'America/Argentina/ComodRivadavia');
+         SELECT recur.create('many',
+                             '{\"every\": 2, \"unit\": \"week\", \"days_of_week\": [\"tue\", \"thu\", \"sat\"]}',
+                                    'p', 'a');
          SELECT recur.create('far', '0 0 29 2 *', 'p', 'a', timezone => 'Asia/Kolkata');
          SELECT recur.pause(id) FROM recur.create('paused', '@daily', 'p', 'a');
          SELECT recur.create('ends', '* * * * * *', 'p', 'a', max_runs => 1)",
     );
     eventually("one has ended", || {
-        session.value("SELECT count(*) = 1 FROM recur.overview WHERE state = 'ended' AND last_outcome LIKE 'pending +%'", &[])
+        session.value(
+            "SELECT count(*) = 1 FROM recur.overview
+              WHERE state = 'ended' AND last_outcome LIKE 'pending +%'",
+            &[],
+        )
     });
     let output = cluster.psql("app", "\\pset pager off\nTABLE recur.overview;");
     let table = String::from_utf8(output.stdout).unwrap();

@@ -10,7 +10,9 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
     let id: Uuid = session.value(
-        "SELECT id FROM recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z', max_runs => 5)",
+        "SELECT id
+           FROM recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z',
+                             max_runs => 5)",
         &[],
     );
     let rows = |session: &mut Session, query: &str| -> Value {
@@ -96,14 +98,16 @@ fn the_forecast_counts_what_is_coming_minute_by_minute() {
     let mut session = cluster.database("app");
     session.batch(
         "SET timezone = 'UTC';
-         SELECT recur.create('a' || i, '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z') FROM generate_series(1, 40) AS i;
+         SELECT recur.create('a' || i, '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z')
+           FROM generate_series(1, 40) AS i;
          SELECT recur.create('b', '*/15 * * * * *', 'p', 'a', starts_at => '2099-01-01 09:00Z', max_runs => 6);
          SELECT recur.create('c', '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z', enabled => false);
          SELECT recur.create('d', '0 10 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z');
          SELECT recur.create('e', '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z', ends_at => '2099-01-01 09:00Z')",
     );
     let forecast: Value = session.value(
-        "SELECT jsonb_object_agg(to_char(minute, 'DD HH24:MI'), dispatches) FROM recur.forecast('2099-01-01Z', '2099-01-03Z')",
+        "SELECT jsonb_object_agg(to_char(minute, 'DD HH24:MI'), dispatches)
+           FROM recur.forecast('2099-01-01Z', '2099-01-03Z')",
         &[],
     );
     // Forty, one in Berlin, one on its last day, and four of the six that come every 15 seconds.
@@ -111,5 +115,9 @@ fn the_forecast_counts_what_is_coming_minute_by_minute() {
         forecast,
         json!({"01 09:00": 46, "01 09:01": 2, "02 09:00": 41})
     );
-    session.assert_error("SELECT recur.forecast('2099-01-01Z', '2099-03-01Z')", "22023", "invalid until \"2099-03-01 00:00:00+00\": must lie within 31 days after \"from\", which is 2099-01-01 00:00:00+00");
+    session.assert_error("SELECT recur.forecast('2099-01-01Z', '2099-03-01Z')", "22023", "invalid until \"2099-03-01 \
+                                                                                          00:00:00+00\": must lie \
+                                                                                          within 31 days after \
+                                                                                          \"from\", which is \
+                                                                                          2099-01-01 00:00:00+00");
 }

@@ -5,7 +5,8 @@ use pg_recur_tests::{Cluster, Session, eventually};
 
 fn stats(session: &mut Session) -> Vec<i64> {
     let rows = session.rows(
-        "SELECT batches, dispatched, skipped, ended, errors, leases_expired FROM recur.stats WHERE database = current_database()",
+        "SELECT batches, dispatched, skipped, ended, errors, leases_expired FROM recur.stats
+          WHERE database = current_database()",
         &[],
     );
     rows.first()
@@ -31,7 +32,8 @@ fn every_tick_is_counted() {
     session.tick("2030-01-01 03:00Z");
     assert_eq!(stats(&mut session), [2, 3, 4, 1, 2, 0]);
     let row = &session.rows(
-        "SELECT since <= last_tick, last_tick <= clock_timestamp(), lateness_p50_ms <= lateness_p99_ms, lateness_p99_ms <= lateness_max_ms FROM recur.stats",
+        "SELECT since <= last_tick, last_tick <= clock_timestamp(), lateness_p50_ms <= lateness_p99_ms,
+                lateness_p99_ms <= lateness_max_ms FROM recur.stats",
         &[],
     )[0];
     assert!((0..4).all(|column| row.get::<_, bool>(column)));
@@ -47,7 +49,8 @@ fn lateness_is_from_due_to_dispatched() {
     session.batch(
         "SELECT count(recur.create('a' || n, '@yearly', 'p', 't')) FROM generate_series(1, 100) AS n;
          UPDATE recur.timers SET next_run_at = now() - interval '2 seconds';
-         UPDATE recur.timers SET next_run_at = now() - interval '10 minutes' WHERE action_id = (SELECT action_id FROM recur.timers LIMIT 1);
+         UPDATE recur.timers SET next_run_at = now() - interval '10 minutes'
+          WHERE action_id = (SELECT action_id FROM recur.timers LIMIT 1);
          SELECT recur.tick()",
     );
     let row = &session.rows(
@@ -98,7 +101,8 @@ fn workers_show_what_they_do_and_wait_for() {
             ]
     });
     let sane: bool = session.value(
-        "SELECT bool_and(wakes_at > clock_timestamp() AND state_since <= clock_timestamp()) FROM recur.workers WHERE database = 'app'",
+        "SELECT bool_and(wakes_at > clock_timestamp() AND state_since <= clock_timestamp()) FROM recur.workers
+          WHERE database = 'app'",
         &[],
     );
     assert!(sane);

@@ -28,18 +28,23 @@ fn fill(cluster: &Cluster, owner: &str) {
     session.batch("SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('worker', 'consumer')");
     let mut alice = cluster.session_as("alice", "app");
     alice.batch(
-        "SELECT recur.create('every second', '* * * * * *', 'p', 'a', '{\"k\": \"ü\\n\"}', labels => '{\"team\": \"red\"}');
-         SELECT recur.create('yearly', '@yearly', 'p', 'a', timezone => 'Europe/Berlin', context => '{\"n\": 1}', subject => 's');
+        "SELECT recur.create('every second', '* * * * * *', 'p', 'a', '{\"k\": \"ü\\n\"}',
+                             labels => '{\"team\": \"red\"}');
+         SELECT recur.create('yearly', '@yearly', 'p', 'a', timezone => 'Europe/Berlin', context => '{\"n\": 1}',
+                             subject => 's');
          SELECT recur.update(recur.id_of('yearly', subject => 's'), '{\"context\": {\"n\": 2}}');
          SELECT recur.pause(id, 'holidays') FROM recur.create('paused', '3h', 'p', 'a', starts_at => '2020-01-01Z');
-         SELECT recur.create('twin', '90m', 'p', 'a'); SELECT recur.create('twin', '90m', 'p', 'a', on_existing => 'add_another');
+         SELECT recur.create('twin', '90m', 'p', 'a');
+         SELECT recur.create('twin', '90m', 'p', 'a', on_existing => 'add_another');
          SELECT recur.delete(id) FROM recur.create('gone', '@daily', 'p', 'a');
-         SELECT recur.create('later', '0 0 29 2 *', 'p', 'a', retry_backoff => '{\"base\": \"1 s\", \"factor\": 1.5, \"cap\": \"1 min\"}')",
+         SELECT recur.create('later', '0 0 29 2 *', 'p', 'a',
+                             retry_backoff => '{\"base\": \"1 s\", \"factor\": 1.5, \"cap\": \"1 min\"}')",
     );
     // What a year does to it: an end in the past must not hinder the restore.
     session.batch(
         "UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'paused';
-         UPDATE recur.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z', last_error = 'e', error_count = 1
+         UPDATE recur.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z',
+                last_error = 'e', error_count = 1
            WHERE action_id = recur.id_of('paused');
          SELECT recur._turn_history('7 days', now() - interval '3 days'); SELECT recur._turn_history('7 days', now())",
     );
@@ -50,10 +55,12 @@ fn fill(cluster: &Cluster, owner: &str) {
         ("finished_dispatches", "cancelled"),
     ] {
         session.batch(&format!(
-            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type,
+            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider,
+                                        action_type,
                     payload, raw_payload, metadata, priority, status, attempt, releases, max_attempts, available_at,
                     cancel_requested, created_at, errors)
-             SELECT gen_random_uuid(), id, now(), 'schedule', namespace, tenant, owner, provider, action_type, payload, '\\x00ff',
+             SELECT gen_random_uuid(), id, now(), 'schedule', namespace, tenant, owner, provider, action_type,
+                    payload, '\\x00ff',
                     '{{}}', 0, '{status}', 1, 0, 3, now(), false, now(), '[1]' FROM recur.recurring_actions"
         ));
     }
@@ -63,14 +70,26 @@ fn fill(cluster: &Cluster, owner: &str) {
 fn contents(session: &mut Session) -> Vec<String> {
     session.batch("SET timezone = 'UTC'");
     let tables: Vec<String> = session.column(
-            "SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'v', 'S')
-                AND relname <> 'overview' ORDER BY 1",
-            &[]);
+        "SELECT oid::regclass::text FROM pg_class
+          WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'v', 'S')
+            AND relname <> 'overview' ORDER BY 1",
+        &[],
+    );
     tables
         .iter()
         .flat_map(|table| {
-            let columns = if table == "recur.event_ids" { "last_value" } else { "t.*" };
-            session.column(&format!("SELECT '{table}: ' || r::text FROM (SELECT {columns} FROM {table} AS t) AS r ORDER BY 1"), &[])
+            let columns = if table == "recur.event_ids" {
+                "last_value"
+            } else {
+                "t.*"
+            };
+            session.column(
+                &format!(
+                    "SELECT '{table}: ' || r::text FROM (SELECT {columns} FROM {table} AS t) AS r
+                      ORDER BY 1"
+                ),
+                &[],
+            )
         })
         .collect()
 }
@@ -137,8 +156,10 @@ fn a_dump_brings_everything_back() {
             "42501"
         );
         let owners: Vec<String> = target.session("app").value(
-            "SELECT array_agg(DISTINCT o) FROM (SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace
-              UNION ALL SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace) AS x (o)",
+            "SELECT array_agg(DISTINCT o)
+               FROM (SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace
+              UNION ALL SELECT pg_get_userbyid(proowner)::text FROM pg_proc
+               WHERE pronamespace = 'recur'::regnamespace) AS x (o)",
             &[],
         );
         assert_eq!(

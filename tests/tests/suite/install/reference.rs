@@ -16,28 +16,36 @@ fn everything_has_a_comment() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let silent = session.texts("SELECT 'function ' || oid::regprocedure FROM pg_proc
-          WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
-         UNION ALL
-         SELECT 'relation ' || oid::regclass FROM pg_class
-          WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S') AND obj_description(oid, 'pg_class') IS NULL
-         UNION ALL
-         SELECT 'column ' || c.oid::regclass || '.' || a.attname
-           FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-          WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition
-            AND col_description(c.oid, a.attnum) IS NULL
-         UNION ALL
-         SELECT 'type ' || oid::regtype FROM pg_type
-          WHERE typnamespace = 'recur'::regnamespace AND typtype IN ('d', 'e') AND obj_description(oid, 'pg_type') IS NULL
-         UNION ALL
-         SELECT 'setting ' || name FROM pg_settings WHERE name LIKE 'recur.%' AND coalesce(short_desc, '') = ''
-         UNION ALL
-         SELECT 'schema' WHERE obj_description('recur'::regnamespace, 'pg_namespace') IS NULL
-         UNION ALL
-         SELECT 'extension' WHERE NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')", &[]);
+                                 WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
+                                UNION ALL
+                                SELECT 'relation ' || oid::regclass FROM pg_class
+                                 WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+                                   AND obj_description(oid, 'pg_class') IS NULL
+                                UNION ALL
+                                SELECT 'column ' || c.oid::regclass || '.' || a.attname
+                                  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                                 WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition
+                                   AND col_description(c.oid, a.attnum) IS NULL
+                                UNION ALL
+                                SELECT 'type ' || oid::regtype FROM pg_type
+                                 WHERE typnamespace = 'recur'::regnamespace AND typtype IN ('d', 'e')
+                                   AND obj_description(oid, 'pg_type') IS NULL
+                                UNION ALL
+                                SELECT 'setting ' || name FROM pg_settings WHERE name LIKE 'recur.%' AND coalesce(short_desc, '') = ''
+                                UNION ALL
+                                SELECT 'schema' WHERE obj_description('recur'::regnamespace, 'pg_namespace') IS NULL
+                                UNION ALL
+                                SELECT 'extension'
+                                 WHERE NOT EXISTS (SELECT FROM pg_extension
+                                                    WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')", &[]);
     assert_eq!(silent, Vec::<String>::new(), "no comment on these");
     // An argument without a name can't be named by a caller.
-    let nameless = session.texts("SELECT oid::regprocedure::text FROM pg_proc
-          WHERE pronamespace = 'recur'::regnamespace AND pronargs > 0 AND (proargnames IS NULL OR '' = ANY (proargnames))", &[]);
+    let nameless = session.texts(
+        "SELECT oid::regprocedure::text FROM pg_proc
+          WHERE pronamespace = 'recur'::regnamespace AND pronargs > 0
+            AND (proargnames IS NULL OR '' = ANY (proargnames))",
+        &[],
+    );
     assert_eq!(nameless, Vec::<String>::new());
     // Every function pins its search_path.
     let loose = session.texts(
@@ -86,10 +94,16 @@ fn the_reference_says_what_the_catalog_says() {
         "{COMMAND}"
     );
     // What is worth having is worth an example: every function is called in the part that people wrote.
-    let unused: Vec<String> = session.texts("SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace AND proname NOT LIKE '\\_%'", &[])
-    .into_iter()
-    .filter(|name| !written.contains(&format!("recur.{name}(")))
-    .collect();
+    let unused: Vec<String> = session
+        .texts(
+            "SELECT DISTINCT proname::text FROM pg_proc
+              WHERE pronamespace = 'recur'::regnamespace
+                AND proname NOT LIKE '\\_%'",
+            &[],
+        )
+        .into_iter()
+        .filter(|name| !written.contains(&format!("recur.{name}(")))
+        .collect();
     assert_eq!(
         unused,
         Vec::<String>::new(),
@@ -130,9 +144,11 @@ fn functions(session: &mut Session) -> String {
     let mut text = "## Functions\n".to_owned();
     let rows = session.rows(
         "SELECT p.proname::text, pg_get_function_result(p.oid), obj_description(p.oid, 'pg_proc'),
-                ARRAY(SELECT concat(quote_ident(p.proargnames[n]), ' ', format_type(t, NULL), ' DEFAULT ' || pg_get_function_arg_default(p.oid, n::int))
+                ARRAY(SELECT concat(quote_ident(p.proargnames[n]), ' ', format_type(t, NULL),
+                                    ' DEFAULT ' || pg_get_function_arg_default(p.oid, n::int))
                         FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
-                ARRAY(SELECT l FROM unnest('{reader,author,consumer,admin}'::text[]) AS l WHERE p.proname = ANY (recur._functions_of(l)))
+                ARRAY(SELECT l FROM unnest('{reader,author,consumer,admin}'::text[]) AS l
+                       WHERE p.proname = ANY (recur._functions_of(l)))
            FROM pg_proc AS p
           WHERE p.pronamespace = 'recur'::regnamespace AND p.proname NOT LIKE '\\_%'
           ORDER BY p.proname, p.oid::regprocedure::text",
@@ -177,9 +193,11 @@ fn functions(session: &mut Session) -> String {
 }
 
 fn relations(session: &mut Session) -> String {
-    let mut text = "\n## Views and tables\n\nViews are for people. The tables behind them are for those who want to know.\n".to_owned();
+    let mut text = "\n## Views and tables\n\nViews are for people. The tables behind them are for those who want to \
+                    know.\n".to_owned();
     let rows = session.rows(
-        "SELECT c.oid, c.relname::text, CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END, obj_description(c.oid, 'pg_class')
+        "SELECT c.oid, c.relname::text, CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END,
+                obj_description(c.oid, 'pg_class')
            FROM pg_class AS c
           WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
           ORDER BY c.relkind <> 'v', c.relname",
@@ -188,9 +206,15 @@ fn relations(session: &mut Session) -> String {
     for row in rows {
         let (oid, name, kind, comment): (u32, String, String, String) =
             (row.get(0), row.get(1), row.get(2), row.get(3));
-        write!(text, "\n### {kind} {name}\n\n{comment}.\n\n| column | type | meaning |\n| --- | --- | --- |\n").unwrap();
+        write!(
+            text,
+            "\n### {kind} {name}\n\n{comment}.\n\n| column | type | meaning |\n| --- | --- | --- \
+             |\n"
+        )
+        .unwrap();
         let columns = session.rows(
-            "SELECT attname::text, format_type(atttypid, atttypmod), coalesce(col_description(attrelid, attnum), '') FROM pg_attribute
+            "SELECT attname::text, format_type(atttypid, atttypmod), coalesce(col_description(attrelid, attnum), '')
+               FROM pg_attribute
               WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
             &[&oid],
         );
@@ -210,10 +234,14 @@ fn relations(session: &mut Session) -> String {
 }
 
 fn settings(session: &mut Session) -> String {
-    let mut text = "\n## Settings\n\n| setting | default | who sets it | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut text =
+        "\n## Settings\n\n| setting | default | who sets it | meaning |\n| --- | --- | --- | --- \
+         |\n"
+        .to_owned();
     let rows = session.rows(
         "SELECT name, concat_ws(' ', boot_val, unit),
-                CASE context WHEN 'user' THEN 'anybody, in his session' WHEN 'superuser' THEN 'a superuser' WHEN 'sighup' THEN 'the configuration, on reload'
+                CASE context WHEN 'user' THEN 'anybody, in his session' WHEN 'superuser' THEN 'a superuser'
+                  WHEN 'sighup' THEN 'the configuration, on reload'
                              ELSE 'the configuration, on restart' END,
                 concat_ws(' ', short_desc, nullif(extra_desc, ''))
            FROM pg_settings WHERE name LIKE 'recur.%' ORDER BY name",

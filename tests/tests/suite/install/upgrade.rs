@@ -38,15 +38,18 @@ impl Drop for Scripts {
 /// What a database knows of the extension's objects: definitions, comments, rights and owners.
 fn catalog(session: &mut Session) -> Vec<String> {
     session.column(
-            "SELECT concat_ws(' | ', 'function', p.oid::regprocedure, pg_get_functiondef(p.oid), obj_description(p.oid, 'pg_proc'),
+            "SELECT concat_ws(' | ', 'function', p.oid::regprocedure, pg_get_functiondef(p.oid),
+                              obj_description(p.oid, 'pg_proc'),
                               p.proacl::text, pg_get_userbyid(p.proowner))
                FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace
              UNION ALL
-             SELECT concat_ws(' | ', 'relation', c.relname, c.relkind, obj_description(c.oid, 'pg_class'), c.relacl::text,
+             SELECT concat_ws(' | ', 'relation', c.relname, c.relkind, obj_description(c.oid, 'pg_class'),
+                              c.relacl::text,
                               pg_get_userbyid(c.relowner), c.relrowsecurity)
                FROM pg_class AS c WHERE c.relnamespace = 'recur'::regnamespace
              UNION ALL
-             SELECT concat_ws(' | ', 'column', a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+             SELECT concat_ws(' | ', 'column', a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
+                              a.attnotnull,
                               pg_get_expr(d.adbin, d.adrelid), col_description(a.attrelid, a.attnum))
                FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -59,7 +62,8 @@ fn catalog(session: &mut Session) -> Vec<String> {
                FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'recur'::regnamespace
              UNION ALL
              SELECT concat_ws(' | ', 'trigger', tgrelid::regclass, pg_get_triggerdef(pg_trigger.oid))
-               FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE relnamespace = 'recur'::regnamespace AND NOT tgisinternal
+               FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+              WHERE relnamespace = 'recur'::regnamespace AND NOT tgisinternal
              UNION ALL
              SELECT concat_ws(' | ', 'policy', polrelid::regclass, polname, pg_get_expr(polqual, polrelid))
                FROM pg_policy JOIN pg_class ON pg_class.oid = polrelid WHERE relnamespace = 'recur'::regnamespace

@@ -71,7 +71,9 @@ fn a_claim_says_who_has_it_and_until_when() {
         );
         let row = &session.rows(
             &format!(
-                "SELECT status, attempt, claimed_by, round(extract(epoch FROM lease_expires_at - started_at))::int, cancel_requested
+                "SELECT status, attempt, claimed_by, round(extract(epoch
+                                                                     FROM lease_expires_at - started_at))::int,
+                                                                         cancel_requested
                    FROM recur.claim(1, consumer => 'me'{argument})"
             ),
             &[],
@@ -153,7 +155,8 @@ fn a_rollback_gives_the_dispatch_back_at_once() {
     session.batch(work);
     session.batch("COMMIT");
     let row = &session.rows(
-        "SELECT d.status, d.attempt, i.dispatch FROM recur.dispatches AS d JOIN invoices AS i ON i.dispatch = d.id WHERE d.id = $1",
+        "SELECT d.status, d.attempt, i.dispatch FROM recur.dispatches AS d JOIN invoices AS i ON i.dispatch = d.id
+          WHERE d.id = $1",
         &[&id],
     )[0];
     assert_eq!(row.get::<_, String>(0), "completed");

@@ -7,7 +7,8 @@ use uuid::Uuid;
 /// As a claim that took a minute would leave it: to be trusted for twenty.
 fn mark(session: &mut Session, provider: &str, since: &str) {
     session.batch(&format!(
-        "SELECT recur._mark({provider}, 0, now() - interval '{since}', '-infinity', clock_timestamp() - interval '1 minute')"
+        "SELECT recur._mark({provider}, 0, now() - interval '{since}', '-infinity',
+                            clock_timestamp() - interval '1 minute')"
     ));
 }
 
@@ -133,7 +134,8 @@ fn a_mark_spares_the_dead() {
     let far = read_by_a_claim(&mut session, 10);
     assert!(far >= i64::from(DEAD), "{far} entries");
     session.batch(
-        "SELECT recur._mark(NULL, 0, min(available_at), min(created_at), clock_timestamp() - interval '1 minute') FROM recur.live_dispatches WHERE status = 'pending'",
+        "SELECT recur._mark(NULL, 0, min(available_at), min(created_at), clock_timestamp() - interval '1 minute')
+           FROM recur.live_dispatches WHERE status = 'pending'",
     );
     // Claims wear it out, and move it.
     for _ in 0..50 {

@@ -11,7 +11,8 @@ fn enqueue_merges_what_is_pending_under_one_key() {
     let mut session = cluster.database("app");
     let mut enqueue = |payload: &str, window: &str| -> (Uuid, Value) {
         let row = &session.rows(
-            &format!("SELECT id, payload FROM recur.enqueue('p', 't', '{payload}', dedup_key => 'k', dedup_window => {window})"),
+            &format!("SELECT id, payload
+                        FROM recur.enqueue('p', 't', '{payload}', dedup_key => 'k', dedup_window => {window})"),
             &[],
         )[0];
         (row.get(0), row.get(1))
@@ -72,7 +73,8 @@ fn concurrent_duplicates_give_one_row() {
                     (0..20)
                         .map(|_| {
                             session.value(
-                                "SELECT id FROM recur.enqueue('p', 't', jsonb_build_object('from', $1::int), dedup_key => 'k')",
+                                "SELECT id
+                                   FROM recur.enqueue('p', 't', jsonb_build_object('from', $1::int), dedup_key => 'k')",
                                 &[&number],
                             )
                         })
@@ -127,7 +129,8 @@ fn enqueue_at_its_time() {
         ),
         (
             "'p', 't', notify_channel => repeat('x', 64)",
-            "invalid notify_channel \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\": must have 1 to 63 bytes",
+            "invalid notify_channel \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\": must have 1 \
+             to 63 bytes",
         ),
         (
             "'p', 't', run_at => 'infinity'",
@@ -148,11 +151,15 @@ fn receive_keeps_a_body_byte_for_byte() {
     let mut session = cluster.database("app");
     let body: Vec<u8> = (0..=255).chain([0, 0, 0xff, 0xfe]).collect();
     let id: Uuid = session.value(
-        "SELECT id FROM recur.receive('shop', 'order.created', $1, 'application/octet-stream', '{\"X-Signature\": \"abc\"}', dedup_key => 'delivery 1')",
+        "SELECT id
+           FROM recur.receive('shop', 'order.created', $1, 'application/octet-stream', '{\"X-Signature\": \"abc\"}',
+                              dedup_key => 'delivery 1')",
         &[&body],
     );
     let again: Uuid = session.value(
-        "SELECT id FROM recur.receive('shop', 'order.created', $1, 'application/octet-stream', '{\"X-Signature\": \"abc\"}', dedup_key => 'delivery 1')",
+        "SELECT id
+           FROM recur.receive('shop', 'order.created', $1, 'application/octet-stream', '{\"X-Signature\": \"abc\"}',
+                              dedup_key => 'delivery 1')",
         &[&body],
     );
     assert_eq!(id, again, "a delivery that is repeated is one");

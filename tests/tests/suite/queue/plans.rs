@@ -123,7 +123,8 @@ fn every_report_finds_its_dispatch_by_its_id() {
         let output = cluster.psql(
             "app",
             &format!(
-                "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+                "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = \
+                 on;
                  SET client_min_messages = log; SELECT (recur.{report}).status FROM (SELECT * FROM mine LIMIT 100) AS m;
                  DELETE FROM mine USING recur.dispatches AS d WHERE d.id = mine.id AND d.status <> 'running';"
             ),

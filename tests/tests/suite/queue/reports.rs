@@ -172,7 +172,11 @@ fn claim_and_complete() {
         rows.first().map(|row| (row.get(0), row.get(1)))
     });
     assert_eq!(attempt, 1);
-    let row = &session.rows("SELECT status, claimed_by, lease_expires_at > started_at FROM recur.dispatches WHERE id = $1", &[&id])[0];
+    let row = &session.rows(
+        "SELECT status, claimed_by, lease_expires_at > started_at FROM recur.dispatches
+          WHERE id = $1",
+        &[&id],
+    )[0];
     assert_eq!(row.get::<_, String>(0), "running");
     assert_eq!(row.get::<_, String>(1), "me");
     assert!(row.get::<_, bool>(2));

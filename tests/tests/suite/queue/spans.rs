@@ -54,7 +54,8 @@ fn more_than_a_hundred_years_are_refused() {
     }
     let backoff = "{\"cap\": \"1000000 years\", \"base\": \"1000000 years\", \"factor\": 2}";
     let message = format!(
-        "invalid retry_backoff \"{backoff}\": must have a base longer than nothing, a factor from 1 to 100, and a cap not below the base and not above 100 years"
+        "invalid retry_backoff \"{backoff}\": must have a base longer than nothing, a factor from 1 to 100, and a cap \
+         not below the base and not above 100 years"
     );
     let call = format!("enqueue('p', 'a', retry_backoff => '{backoff}')");
     refused(&mut session, &call, &message);
@@ -62,7 +63,8 @@ fn more_than_a_hundred_years_are_refused() {
     refused(&mut session, &call, &message);
     // A hundred are not too many.
     session.batch(
-        "SELECT recur.enqueue('p', 'a', lease => '100 years', retry_backoff => '{\"base\": \"1 day\", \"factor\": 100, \"cap\": \"100 years\"}');
+        "SELECT recur.enqueue('p', 'a', lease => '100 years',
+                              retry_backoff => '{\"base\": \"1 day\", \"factor\": 100, \"cap\": \"100 years\"}');
          SELECT recur.extend(id, attempt, '1200 months') FROM recur.claim(1, lease => '36000 days')",
     );
 }

@@ -47,7 +47,12 @@ fn expired_leases_come_back_or_end() {
         (&json!(1), &json!(2))
     );
     assert_eq!(errors[1]["reason"], "lease expired");
-    let events: Vec<Value> = session.column("SELECT detail FROM recur.events WHERE kind = 'dispatch.recovered' AND dispatch_id = $1 ORDER BY id", &[&id]);
+    let events: Vec<Value> = session.column(
+        "SELECT detail FROM recur.events
+          WHERE kind = 'dispatch.recovered' AND dispatch_id = $1
+          ORDER BY id",
+        &[&id],
+    );
     assert_eq!(
         events[0],
         json!({"reason": "lease expired", "attempt": 1, "status": "pending", "claimed_by": "lost"})
@@ -97,7 +102,10 @@ fn an_open_report_keeps_only_its_own_action_waiting() {
     let of_other = queue_for(&mut session, other);
     let deleted = idle_action(&mut session, "");
     let of_deleted = queue_for(&mut session, deleted);
-    session.batch("UPDATE recur.live_dispatches SET max_attempts = 1 WHERE action_id IS NOT NULL AND status = 'pending'");
+    session.batch(
+        "UPDATE recur.live_dispatches SET max_attempts = 1
+          WHERE action_id IS NOT NULL AND status = 'pending'",
+    );
     session.execute(
         "UPDATE recur.live_dispatches SET max_attempts = 2 WHERE id = $1",
         &[&again],
@@ -140,11 +148,15 @@ fn one_that_can_not_be_given_back_keeps_no_other() {
     session.execute(
         &format!(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-                 $$BEGIN IF NEW.id = '{bad}' AND NEW.status = 'pending' THEN RAISE 'not this one'; END IF; RETURN NEW; END$$"
+                 $$BEGIN IF NEW.id = '{bad}' AND NEW.status = 'pending' THEN RAISE 'not this one'; END IF;
+             RETURN NEW; END$$"
         ),
         &[],
     );
-    session.batch("CREATE TRIGGER refuse BEFORE UPDATE ON recur.live_dispatches FOR EACH ROW EXECUTE FUNCTION refuse()");
+    session.batch(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON recur.live_dispatches FOR EACH ROW
+                   EXECUTE FUNCTION refuse()",
+    );
     expire_together(&mut session);
     eventually("the others are given back", || {
         of_provider(&mut session, "test", "pending") == 20
@@ -170,7 +182,8 @@ fn claims_go_on_while_leases_expire() {
     let mut session = cluster.database("app");
     queue_many(&mut session, EXPIRED);
     session.batch("SELECT count(*) FROM recur.claim(10000)");
-    session.batch("UPDATE recur.live_dispatches SET lease_expires_at = now() - interval '1 s', max_attempts = CASE WHEN (payload ->> 'n')::int % 10 = 0 THEN 1 ELSE 3 END");
+    session.batch("UPDATE recur.live_dispatches SET lease_expires_at = now() - interval '1 s', max_attempts = CASE
+                     WHEN (payload ->> 'n')::int % 10 = 0 THEN 1 ELSE 3 END");
     queue_many(&mut session, 100);
     let mut claimant = cluster.session("app");
     claimant.batch("SET lock_timeout = '1ms'");

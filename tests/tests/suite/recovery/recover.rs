@@ -9,13 +9,23 @@ fn recover_gives_up_what_is_old_and_nothing_else() {
     let mut session = cluster.database("app");
     queue_many(&mut session, 3);
     session.batch("SELECT count(*) FROM recur.claim(3, lease => '10 days')");
-    session.batch("UPDATE recur.live_dispatches SET started_at = now() - interval '2 hours' WHERE payload ->> 'n' <> '3'");
+    session.batch(
+        "UPDATE recur.live_dispatches SET started_at = now() - interval '2 hours'
+          WHERE payload ->> 'n' <> '3'",
+    );
     let waiting = queue(&mut session, "");
     let recovered: i64 = session.value("SELECT recur.recover('1 hour')", &[]);
     assert_eq!(recovered, 2);
     let errors: Vec<String> = session.column("SELECT error FROM recur.dead_letters", &[]);
     assert_eq!(errors, ["recovered from restart"; 2]);
-    assert_eq!(session.count("recur.events WHERE kind = 'dispatch.recovered' AND detail ->> 'reason' = 'recovered from restart'"), 2);
+    assert_eq!(
+        session.count(
+            "recur.events
+              WHERE kind = 'dispatch.recovered'
+                AND detail ->> 'reason' = 'recovered from restart'"
+        ),
+        2
+    );
     assert_eq!(status(&mut session, waiting), "pending");
     assert_eq!(
         session.count("recur.dispatches WHERE status = 'running'"),

@@ -85,7 +85,11 @@ fn exactly_max_attempts_with_pauses_that_grow() {
     )[0];
     assert!(row.get::<_, i64>(0) > 90 && row.get::<_, bool>(1) && row.get::<_, bool>(2));
     assert_eq!(row.get::<_, i64>(3), 100);
-    let long: bool = session.value("SELECT recur._retry_delay('{\"base\": \"1 s\", \"factor\": 100, \"cap\": \"1 hour\"}', 2000000000, gen_random_uuid(), 1) <= '66 min'", &[]);
+    let long: bool = session.value(
+        "SELECT recur._retry_delay('{\"base\": \"1 s\", \"factor\": 100, \"cap\": \"1 \
+         hour\"}', 2000000000, gen_random_uuid(), 1) <= '66 min'",
+        &[],
+    );
     assert!(long, "no overflow");
 }
 
@@ -132,7 +136,11 @@ fn a_failure_may_say_that_another_try_is_of_no_use() {
     assert_eq!(claim_this(&mut session, id), 3);
     session.execute("SELECT recur.fail($1, 3, 'and again')", &[&id]);
     session.batch(&format!("SELECT recur.retry('{id}')"));
-    let row = &session.rows("SELECT max_attempts, attempt, jsonb_array_length(errors) FROM recur.dispatches WHERE id = $1", &[&id])[0];
+    let row = &session.rows(
+        "SELECT max_attempts, attempt, jsonb_array_length(errors) FROM recur.dispatches
+          WHERE id = $1",
+        &[&id],
+    )[0];
     assert_eq!(
         (
             row.get::<_, i32>(0),

@@ -17,7 +17,8 @@ fn a_clock_that_is_set_back_puts_nobody_to_sleep_for_as_long() {
     let half_an_hour_ago = before - TimeDelta::minutes(30);
     eventually("the dispatcher sleeps by the new clock", || {
         session.value(
-            "SELECT state = 'sleeping' AND state_since < $1 FROM recur.workers WHERE database = 'app' AND duty = 'dispatcher'",
+            "SELECT state = 'sleeping' AND state_since < $1 FROM recur.workers
+              WHERE database = 'app' AND duty = 'dispatcher'",
             &[&half_an_hour_ago],
         )
     });

@@ -24,8 +24,10 @@ fn check(session: &mut Session) {
         "an occurrence was dispatched twice"
     );
     let agrees: bool = session.value(
-        "SELECT a.run_count = count(d.id) AND a.last_run_at = max(d.scheduled_at) AND a.next_run_at > max(d.scheduled_at)
-           FROM recur.recurring_actions a JOIN recur.dispatches d ON d.action_id = a.id GROUP BY a.run_count, a.last_run_at, a.next_run_at",
+        "SELECT a.run_count = count(d.id) AND a.last_run_at = max(d.scheduled_at)
+            AND a.next_run_at > max(d.scheduled_at)
+           FROM recur.recurring_actions a JOIN recur.dispatches d ON d.action_id = a.id
+          GROUP BY a.run_count, a.last_run_at, a.next_run_at",
         &[],
     );
     assert!(

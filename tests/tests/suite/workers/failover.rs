@@ -7,7 +7,8 @@ fn a_promoted_standby_goes_on_where_the_primary_was() {
     let mut primary = Cluster::preloaded("fsync = on\nrecur.dispatchers = 2");
     let mut session = primary.database("app");
     session.batch(
-        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => (ARRAY['once', 'skip', 'all'])[1 + n % 3]))
+        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't',
+                                   misfire => (ARRAY['once', 'skip', 'all'])[1 + n % 3]))
            FROM generate_series(1, 300) AS n",
     );
     let standby = primary.standby();
@@ -39,7 +40,8 @@ fn a_promoted_standby_goes_on_where_the_primary_was() {
         replica.value::<i64>(runs, &[]) > before + 300
     });
     let missing: i64 = replica.value(
-        "SELECT count(*) FROM unnest($1::text[]) AS s (id) WHERE NOT EXISTS (SELECT FROM recur.dispatches AS d WHERE d.id = s.id::uuid)",
+        "SELECT count(*) FROM unnest($1::text[]) AS s (id)
+          WHERE NOT EXISTS (SELECT FROM recur.dispatches AS d WHERE d.id = s.id::uuid)",
         &[&seen],
     );
     assert_eq!(missing, 0);

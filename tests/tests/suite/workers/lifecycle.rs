@@ -49,7 +49,8 @@ fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
     acts_as(&mut session, "postgres");
     session.batch(
         "DO $$DECLARE t regclass; BEGIN
-             FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v') LOOP
+             FOR t IN SELECT c.oid FROM pg_class AS c
+              WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v') LOOP
                  EXECUTE format('ALTER TABLE %s OWNER TO keeper', t);
              END LOOP;
          END$$;

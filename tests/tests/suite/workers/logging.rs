@@ -31,9 +31,12 @@ fn the_log_tells_what_operators_need() {
     session.batch(
         "ALTER TABLE recur.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed');
          SELECT recur.create('cursed', '@yearly', 'p', 'cursed', payload => '{\"s3cret\": 1}');
-         SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}', ends_at => now() + interval '2 seconds');
+         SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}',
+                             ends_at => now() + interval '2 seconds');
          SELECT recur.create('counted', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}', max_runs => 1);
-         SELECT recur.create('once', 'at ' || to_char((now() + interval '2 seconds') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS'), 'p', 't')",
+         SELECT recur.create('once',
+                             'at ' || to_char((now() + interval '2 seconds') AT TIME ZONE 'UTC',
+                                              'YYYY-MM-DD\"T\"HH24:MI:SS'), 'p', 't')",
     );
     let id = |session: &mut pg_recur_tests::Session, name: &str| -> String {
         session.value(
@@ -42,7 +45,10 @@ fn the_log_tells_what_operators_need() {
         )
     };
     let cursed = id(&mut session, "cursed");
-    session.batch("UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d WHERE d.id = t.action_id AND d.name = 'cursed'");
+    session.batch(
+        "UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d
+          WHERE d.id = t.action_id AND d.name = 'cursed'",
+    );
     for (name, level, reason) in [
         ("expiring", "WARNING", "expired"),
         ("counted", "LOG", "exhausted"),
@@ -54,7 +60,9 @@ fn the_log_tells_what_operators_need() {
         eventually(&line, || lines(&cluster).contains(&line));
     }
     let line = format!(
-        "WARNING:  pg_recur dispatcher: action failed action={cursed} sqlstate=23514 errors_in_a_row=1 paused=false message=\"new row for relation \\\"live_dispatches\\\" violates check constraint \\\"curse\\\" (SQLSTATE 23514)\""
+        "WARNING:  pg_recur dispatcher: action failed action={cursed} sqlstate=23514 errors_in_a_row=1 paused=false \
+         message=\"new row for relation \\\"live_dispatches\\\" violates check constraint \\\"curse\\\" (SQLSTATE \
+         23514)\""
     );
     eventually(&line, || lines(&cluster).contains(&line));
     for start in [
@@ -74,7 +82,8 @@ fn the_log_tells_what_operators_need() {
     eventually("a failed batch", || {
         count(
             &cluster,
-            "WARNING:  pg_recur dispatcher: batch failed database=\"app\" sqlstate=53100 retry_in=100ms message=\"no room left\"",
+            "WARNING:  pg_recur dispatcher: batch failed database=\"app\" sqlstate=53100 retry_in=100ms message=\"no \
+             room left\"",
         ) > 0
     });
     session.batch("DROP EXTENSION pg_recur CASCADE");
