@@ -44,7 +44,8 @@ pub fn check(session: &mut Session) -> (usize, u64) {
     let mut skipped = HashMap::<Uuid, Vec<Skipped>>::new();
     for row in transaction
         .query(
-            "SELECT action_id, (detail ->> 'from')::timestamptz, (detail ->> 'until')::timestamptz, (detail ->> 'count')::bigint
+            "SELECT action_id, (detail ->> 'from')::timestamptz, (detail ->> 'until')::timestamptz,
+                    (detail ->> 'count')::bigint
                FROM recur.events WHERE kind = 'occurrence.skipped'",
             &[],
         )
@@ -59,7 +60,8 @@ pub fn check(session: &mut Session) -> (usize, u64) {
     let mut totals = (0, 0);
     for row in transaction
         .query(
-            "SELECT id, schedule::text, misfire, starts_at, next_run_at, run_count, last_run_at FROM recur.recurring_actions ORDER BY name",
+            "SELECT id, schedule::text, misfire, starts_at, next_run_at, run_count, last_run_at
+               FROM recur.recurring_actions ORDER BY name",
             &[],
         )
         .expect("actions")
@@ -78,8 +80,16 @@ pub fn check(session: &mut Session) -> (usize, u64) {
             fired.values().all(|times| *times == 1),
             "{action:?}: dispatched twice"
         );
-        assert_eq!(row.get::<_, i64>(5), fired.len() as i64, "{action:?}: run_count");
-        assert_eq!(row.get::<_, Option<Instant>>(6), fired.keys().last().copied(), "{action:?}: last_run_at");
+        assert_eq!(
+            row.get::<_, i64>(5),
+            fired.len() as i64,
+            "{action:?}: run_count"
+        );
+        assert_eq!(
+            row.get::<_, Option<Instant>>(6),
+            fired.keys().last().copied(),
+            "{action:?}: last_run_at"
+        );
         let (runs, missed) = action.check(&fired.into_keys().collect(), &skipped);
         totals.0 += runs;
         totals.1 += missed;

@@ -1,6 +1,6 @@
 //! A server whose wall clock a test can set.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, PRELOADED};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -52,9 +52,9 @@ pub(crate) fn environment(folder: &Path) -> Vec<(&'static str, PathBuf)> {
 }
 
 impl Cluster {
-    /// Like `with`, and its clock can be set.
+    /// Like `preloaded`, and its clock can be set.
     pub fn with_clock(settings: &str) -> (Cluster, Clock) {
-        let mut cluster = Cluster::unstarted(settings);
+        let mut cluster = Cluster::unstarted(&format!("{PRELOADED}\n{settings}"));
         let clock = install(&cluster.sockets());
         cluster.launch();
         let maps: String = cluster

@@ -1,6 +1,8 @@
 //! The consumers of `examples/`, run as anybody would run them.
 
 use crate::cluster::Cluster;
+use crate::programs::{state, succeed};
+use crate::server::PORT;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File};
@@ -36,8 +38,8 @@ impl Example {
         Example::connect(
             language,
             &sockets.display().to_string(),
-            5432,
-            database,
+            PORT,
+            &cluster.name_of(database),
             settings,
         )
     }
@@ -112,25 +114,6 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the workspace")
-}
-
-fn state() -> PathBuf {
-    PathBuf::from(
-        std::env::var_os("PG_RECUR_STATE")
-            .expect("PG_RECUR_STATE is not set: run these tests with `make test`"),
-    )
-}
-
-#[track_caller]
-fn succeed(command: &mut Command) {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 /// Only one test process at a time makes what all of them use.

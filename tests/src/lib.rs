@@ -1,16 +1,24 @@
 //! Real servers for tests: each is made from scratch, listens on a socket of its own, and is gone with the test.
 
+pub mod actions;
 pub mod books;
 mod clock;
 mod cluster;
 pub mod consumers;
 pub mod dice;
+pub mod faults;
+mod permits;
 pub mod pooler;
+mod programs;
 pub mod queue;
+mod server;
 mod session;
 mod wait;
+pub mod workers;
 
 pub use clock::Clock;
-pub use cluster::{Cluster, Shutdown};
+pub use cluster::Cluster;
+pub use programs::succeed;
+pub use server::Shutdown;
 pub use session::{Session, database_error};
-pub use wait::{eventually, eventually_some};
+pub use wait::{eventually, eventually_some, overtake};

@@ -1,6 +1,7 @@
 //! Debian's PgBouncer, in transaction mode.
 
-use crate::cluster::{Cluster, as_server, give_to_server, spawn_tied_to_this_process};
+use crate::cluster::Cluster;
+use crate::programs::{as_server, give_to_server, spawn_tied_to_this_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

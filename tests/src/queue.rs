@@ -21,7 +21,7 @@ pub fn queue(session: &mut Session, columns: &str) -> Uuid {
     id
 }
 
-/// So many of them at once.
+/// As many of them at once.
 #[track_caller]
 pub fn queue_many(session: &mut Session, number: i32) {
     session.execute(
@@ -37,7 +37,8 @@ pub fn queue_many(session: &mut Session, number: i32) {
 pub fn idle_action(session: &mut Session, arguments: &str) -> Uuid {
     session.value(
         &format!(
-            "SELECT id FROM recur.create('idle ' || gen_random_uuid(), 'at 2099-01-01T00:00:00', 'test', 'noop'{arguments})"
+            "SELECT id
+               FROM recur.create('idle ' || gen_random_uuid(), 'at 2099-01-01T00:00:00', 'test', 'noop'{arguments})"
         ),
         &[],
     )
@@ -54,6 +55,15 @@ pub fn queue_for(session: &mut Session, action: Uuid) -> Uuid {
 pub fn status(session: &mut Session, id: Uuid) -> String {
     session.value("SELECT status FROM recur.dispatches WHERE id = $1", &[&id])
 }
+
+/// The ids of what `recur.claim` gives with these arguments.
+#[track_caller]
+pub fn claimed(session: &mut Session, arguments: &str) -> Vec<Uuid> {
+    session.column(&format!("SELECT id FROM recur.claim({arguments})"), &[])
+}
+
+/// Nothing claimed.
+pub const NONE: [Uuid; 0] = [];
 
 /// Claims one and expects it to be this one; its attempt.
 #[track_caller]

@@ -57,13 +57,34 @@ impl Session {
             .get(0)
     }
 
+    /// The one value of each row.
+    #[track_caller]
+    pub fn column<T: FromSqlOwned>(
+        &mut self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Vec<T> {
+        let rows = self.rows(sql, parameters);
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// How many rows there are of `relation`, which may have a WHERE behind it.
+    #[track_caller]
+    pub fn count(&mut self, relation: &str) -> i64 {
+        self.value(&format!("SELECT count(*) FROM {relation}"), &[])
+    }
+
     /// The error that this statement must raise: (SQLSTATE, message, hint).
     #[track_caller]
     pub fn error(&mut self, sql: &str) -> (String, String, String) {
-        match self.0.query(sql, &[]) {
-            Ok(_) => panic!("{sql}: no error"),
-            Err(error) => database_error(&error),
-        }
+        self.error_with(sql, &[])
+    }
+
+    /// This statement must raise this error.
+    #[track_caller]
+    pub fn assert_error(&mut self, sql: &str, code: &str, message: &str) {
+        let (state, text, _) = self.error(sql);
+        assert_eq!((state.as_str(), text.as_str()), (code, message), "{sql}");
     }
 
     /// The error of a statement with parameters.
@@ -97,8 +118,13 @@ impl Session {
     /// The one text of each row.
     #[track_caller]
     pub fn texts(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Vec<String> {
-        let rows = self.rows(sql, parameters);
-        rows.iter().map(|row| row.get(0)).collect()
+        self.column(sql, parameters)
+    }
+
+    /// Does the session of this process wait for another session?
+    #[track_caller]
+    pub fn is_blocked(&mut self, pid: i32) -> bool {
+        self.value("SELECT cardinality(pg_blocking_pids($1)) > 0", &[&pid])
     }
 
     /// The next notification, as JSON, within the deadline.

@@ -1,0 +1,125 @@
+//! Two thousand schedules, and a server that dies again and again: none lost, none doubled.
+//!
+//! A few rounds by default; `make test-crash` plays fifty. `PG_RECUR_CRASH_SEED` repeats what a failure has printed.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use pg_recur_tests::dice::Dice;
+use pg_recur_tests::{Cluster, Session, Shutdown, books, eventually, eventually_some};
+use std::time::Duration;
+
+const EVERY_SECOND: i64 = 1_950;
+const IN_BURSTS: i64 = 50;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable} is not a number"))
+    })
+}
+
+/// One of these per second each, with every misfire policy in turn; and bursts, all of them due at the same instants.
+fn create(session: &mut Session) {
+    session.execute(
+        "SELECT count(recur.create('each ' || n, '* * * * * *', 'p', 't', catchup_limit => 10,
+                                   misfire => (ARRAY['once', 'skip', 'all'])[1 + n % 3]))
+           FROM generate_series(1, $1::bigint) AS n",
+        &[&EVERY_SECOND],
+    );
+    session.execute(
+        "SELECT count(recur.create('burst ' || n, '*/5 * * * * *', 'p', 't', misfire_grace => '4 seconds',
+                                   misfire => (ARRAY['once', 'skip', 'all'])[1 + n % 2]))
+           FROM generate_series(1, $1::bigint) AS n",
+        &[&IN_BURSTS],
+    );
+}
+
+fn runs(session: &mut Session) -> Option<i64> {
+    let row = session
+        .0
+        .query_one("SELECT sum(run_count)::bigint FROM recur.timers", &[]);
+    row.ok()?.get(0)
+}
+
+/// A session in a server that has come up again, and stays.
+fn back(cluster: &Cluster, killed: Option<i32>) -> Session {
+    eventually_some("the server is back", || {
+        let mut session = cluster.try_connect("app")?;
+        let gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1";
+        let survivors: i64 = session
+            .0
+            .query_one(gone, &[&killed.unwrap_or(0)])
+            .ok()?
+            .get(0);
+        (survivors == 0).then_some(session)
+    })
+}
+
+/// Long enough, now and then, for several occurrences to be missed.
+fn stay_down(dice: &mut Dice) {
+    std::thread::sleep(Duration::from_millis(dice.roll(4_000)));
+}
+
+#[test]
+fn none_is_lost_and_none_doubled() {
+    let rounds = number("PG_RECUR_CRASH_ROUNDS", 3);
+    let seed = number("PG_RECUR_CRASH_SEED", u64::from(std::process::id()));
+    println!("PG_RECUR_CRASH_SEED={seed} PG_RECUR_CRASH_ROUNDS={rounds}");
+    let mut dice = Dice::new(seed);
+    let mut cluster = Cluster::preloaded(
+        "fsync = on\nrecur.dispatchers = 2\nrecur.batch_size = 300\nmax_wal_size = '2GB'",
+    );
+    let mut session = cluster.database("app");
+    create(&mut session);
+    for round in 1..=rounds {
+        let before = runs(&mut session).expect("a session");
+        eventually("they fire", || {
+            runs(&mut session).is_some_and(|now| now > before)
+        });
+        // At any moment of the second. This is not waited for: it is when the blow falls.
+        std::thread::sleep(Duration::from_millis(dice.roll(1_500)));
+        let blow = match dice.roll(3) {
+            0 => {
+                let rows = session.rows(
+                    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher'
+                      ORDER BY pid",
+                    &[],
+                );
+                let pid: Option<i32> = rows.first().map(|row| row.get(0));
+                drop(session);
+                if let Some(pid) = pid {
+                    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("kill");
+                }
+                session = back(&cluster, pid);
+                "a dispatcher was killed"
+            }
+            1 => {
+                drop(session);
+                cluster.stop(Shutdown::Kill);
+                stay_down(&mut dice);
+                cluster.launch();
+                session = back(&cluster, None);
+                "the postmaster was killed"
+            }
+            _ => {
+                drop(session);
+                cluster.stop(Shutdown::Immediate);
+                stay_down(&mut dice);
+                cluster.launch();
+                session = back(&cluster, None);
+                "the server was stopped at once"
+            }
+        };
+        let before = runs(&mut session).expect("a session");
+        eventually("it goes on by itself", || {
+            runs(&mut session).is_some_and(|now| now > before)
+        });
+        let (dispatched, skipped) = books::check(&mut session);
+        println!("round {round}: {blow}; {dispatched} dispatched, {skipped} skipped");
+    }
+    // Once more when it has caught up.
+    eventually("nothing is overdue", || {
+        session.count("recur.timers WHERE due_at < now() - interval '2 seconds'") == 0
+    });
+    books::check(&mut session);
+}

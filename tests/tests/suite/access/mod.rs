@@ -1,0 +1,5 @@
+mod forgery;
+mod hostility;
+mod owners;
+mod privileges;
+mod public;

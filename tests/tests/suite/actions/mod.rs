@@ -1,0 +1,7 @@
+mod concurrency;
+mod context;
+mod create;
+mod existing;
+mod refusals;
+mod states;
+mod update;

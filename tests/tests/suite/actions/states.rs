@@ -1,0 +1,315 @@
+//! The states of an action: paused, resumed, ended, deleted; one at a time, in bulk, by plain SQL, and by two at once.
+
+use pg_recur_tests::actions::{create_to_change, refused_update, row, update};
+use pg_recur_tests::{Cluster, Session, eventually};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+#[test]
+fn pause_resume_and_delete() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    assert_eq!(
+        session.error_with("SELECT recur.resume($1)", &[&id]),
+        (
+            "55000".to_owned(),
+            "action \"n\" is not paused".to_owned(),
+            String::new()
+        )
+    );
+    session.execute("SELECT recur.pause($1, 'holidays')", &[&id]);
+    let paused = row(&mut session, id);
+    assert_eq!(paused["enabled"], json!(false));
+    assert_eq!(paused["paused_reason"], json!("holidays"));
+    assert_eq!(paused["next_run_at"], Value::Null);
+    assert_eq!(
+        session.error_with("SELECT recur.pause($1)", &[&id]),
+        (
+            "55000".to_owned(),
+            "action \"n\" is paused already".to_owned(),
+            "recur.resume starts it again.".to_owned()
+        )
+    );
+    // A change while paused stays paused.
+    assert_eq!(
+        update(&mut session, id, json!({"schedule": "@hourly"}))["next_run_at"],
+        Value::Null
+    );
+    session.execute("SELECT recur.resume($1)", &[&id]);
+    let resumed = row(&mut session, id);
+    assert_eq!(resumed["enabled"], json!(true));
+    assert_eq!(resumed["paused_reason"], Value::Null);
+    assert_ne!(resumed["next_run_at"], Value::Null);
+    let reason = refused_update(&mut session, id, json!({"paused_reason": "why"}));
+    assert_eq!(
+        reason.1,
+        "invalid paused_reason \"why\": the action is not paused"
+    );
+
+    // At its end it can't be resumed until the end is moved.
+    session.batch("SELECT recur.pause(id) FROM recur.recurring_actions; UPDATE recur.timers SET run_count = 4");
+    update(&mut session, id, json!({"max_runs": 5}));
+    session.batch("UPDATE recur.timers SET run_count = 5, ended_reason = 'exhausted'");
+    assert_eq!(
+        session.error_with("SELECT recur.resume($1)", &[&id]),
+        (
+            "55000".to_owned(),
+            "action \"n\" has had all of its 5 runs".to_owned(),
+            "Raise max_runs first.".to_owned()
+        )
+    );
+    assert_eq!(
+        session.error_with("SELECT recur.pause($1)", &[&id]).1,
+        "action \"n\" has ended"
+    );
+    update(&mut session, id, json!({"max_runs": 6}));
+    session.execute("SELECT recur.resume($1)", &[&id]);
+    assert_eq!(row(&mut session, id)["ended_reason"], Value::Null);
+    session.batch("SELECT recur.pause(id) FROM recur.recurring_actions");
+    session
+        .batch("UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z'");
+    assert_eq!(
+        session.error_with("SELECT recur.resume($1)", &[&id]),
+        (
+            "55000".to_owned(),
+            "action \"n\" has no occurrence left".to_owned(),
+            "Change the schedule or ends_at first.".to_owned()
+        )
+    );
+
+    let deleted: Value = session.value("SELECT to_jsonb(a) FROM recur.delete($1) AS a", &[&id]);
+    assert_eq!(deleted["id"], json!(id.to_string()));
+    for function in ["get", "pause", "resume", "delete", "describe", "preview"] {
+        let (code, message, hint) =
+            session.error_with(&format!("SELECT recur.{function}($1::uuid)"), &[&id]);
+        assert_eq!(
+            (code.as_str(), message),
+            ("P0002", format!("no action has the id {id}")),
+            "{function}"
+        );
+        assert_eq!(hint, "recur.list() shows the actions that you can see.");
+    }
+    let left: i64 = session.value(
+        "SELECT (SELECT count(*) FROM recur.definitions) + (SELECT count(*) FROM recur.timers)
+              + (SELECT count(*) FROM recur.progress) + (SELECT count(*) FROM recur.contexts)",
+        &[],
+    );
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn bulk_forms_return_what_they_touched() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    for (name, namespace, tenant, team) in [
+        ("a", "x", "t1", "red"),
+        ("b", "x", "t2", "red"),
+        ("c", "y", "t1", "blue"),
+        ("d", "y", "t2", "blue"),
+    ] {
+        session.execute(
+            "SELECT recur.create($1, '@daily', 'p', 'a', namespace => $2, tenant => $3,
+                                 labels => jsonb_build_object('team', $4::text))",
+            &[&name, &namespace, &tenant, &team],
+        );
+    }
+    let names = |session: &mut Session, call: &str| -> String {
+        session.value(
+            &format!("SELECT coalesce(string_agg(name, ',' ORDER BY name), '') FROM recur.{call}"),
+            &[],
+        )
+    };
+    assert_eq!(
+        names(
+            &mut session,
+            "pause_all(namespace => 'x', reason => 'move')"
+        ),
+        "a,b"
+    );
+    assert_eq!(names(&mut session, "list(enabled => false)"), "a,b");
+    assert_eq!(names(&mut session, "pause_all(tenant => 't1')"), "c");
+    assert_eq!(
+        names(&mut session, "pause_all(labels => '{\"team\": \"blue\"}')"),
+        "d"
+    );
+    assert_eq!(names(&mut session, "pause_all()"), "");
+    let reason: String = session.value(
+        "SELECT paused_reason FROM recur.get(recur.id_of('a', 'x', 't1'))",
+        &[],
+    );
+    assert_eq!(reason, "move");
+    // Those that have ended, or would have nothing to do, are left as they are.
+    session.batch("UPDATE recur.timers SET ended_reason = 'expired' WHERE action_id = recur.id_of('a', 'x', 't1');
+                   UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'");
+    assert_eq!(names(&mut session, "resume_all(namespace => 'x')"), "");
+    assert_eq!(
+        names(
+            &mut session,
+            "resume_all(tenant => 't2', labels => '{\"team\": \"blue\"}')"
+        ),
+        "d"
+    );
+    assert_eq!(names(&mut session, "resume_all()"), "c");
+    let (running, next): (i64, i64) = {
+        let row = &session.rows(
+            "SELECT count(*) FILTER (WHERE enabled), count(next_run_at)
+               FROM recur.recurring_actions",
+            &[],
+        )[0];
+        (row.get(0), row.get(1))
+    };
+    assert_eq!((running, next), (2, 2));
+    assert_eq!(
+        session.count("recur.events WHERE kind = 'action.paused'"),
+        4
+    );
+}
+
+/// What an admin does with plain SQL goes through the same door.
+#[test]
+fn plain_insert_update_and_delete() {
+    let cluster = Cluster::shared();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    let id: Uuid = session.value(
+        "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type)
+         VALUES ('n', '@yearly', 'p', 'a') RETURNING id",
+        &[],
+    );
+    // It is recomputed, and the dispatcher is woken: it slept until next year, and its safety net is an hour wide.
+    session.execute(
+        "UPDATE recur.recurring_actions SET schedule = '* * * * * *' WHERE id = $1",
+        &[&id],
+    );
+    // Not merely staged: that would be withdrawn.
+    eventually("it fires", || {
+        let fired = "SELECT count(*) FROM recur.dispatches WHERE available_at <= now()";
+        session.value::<i64>(fired, &[]) > 0
+    });
+    session.execute(
+        "UPDATE recur.recurring_actions SET enabled = false, paused_reason = 'by hand'",
+        &[],
+    );
+    let paused = row(&mut session, id);
+    assert_eq!(
+        (&paused["next_run_at"], &paused["paused_reason"]),
+        (&Value::Null, &json!("by hand"))
+    );
+
+    for (change, message) in [
+        ("schedule = 'soon'", "invalid schedule \"soon\": "),
+        (
+            "timezone = 'Nowhere'",
+            "invalid timezone \"Nowhere\": not an IANA time zone",
+        ),
+        ("provider = ''", "invalid provider \"\": must not be empty"),
+        (
+            "payload = '[]'",
+            "invalid payload \"[]\": must be a JSON object",
+        ),
+        (
+            "tenant = NULL",
+            "invalid tenant \"NULL\": must have a value",
+        ),
+        (
+            "run_count = 0",
+            "invalid change \"run_count\": this column is maintained by pg_recur",
+        ),
+        (
+            "next_run_at = now()",
+            "invalid change \"next_run_at\": this column is maintained by pg_recur",
+        ),
+        (
+            "id = gen_random_uuid()",
+            "invalid change \"id\": this column is maintained by pg_recur",
+        ),
+        (
+            "overlap = 'maybe'",
+            "invalid overlap \"maybe\": must be allow, skip, queue_one or cancel_previous",
+        ),
+        (
+            "ends_at = '2001-01-01Z'",
+            "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is ",
+        ),
+    ] {
+        let (code, text, _) =
+            session.error(&format!("UPDATE recur.recurring_actions SET {change}"));
+        assert_eq!(code, "22023", "{change}: {text}");
+        assert!(text.starts_with(message), "{change}: {text}");
+    }
+    let given = session.error(
+        "INSERT INTO recur.recurring_actions (id, name, schedule, provider, action_type)
+         VALUES (gen_random_uuid(), 'm', '@daily', 'p', 'a')",
+    );
+    assert_eq!(
+        given.1,
+        "an action's id, counters and times can not be given: they are worked out"
+    );
+    // Even the tables behind the view, which only the extension's owner may touch, hold nothing that is invalid.
+    for (change, code) in [
+        ("definitions SET schedule = 'soon'", "22023"),
+        ("definitions SET max_runs = 0", "22023"),
+        (
+            "definitions SET ends_at = starts_at - interval '1 day'",
+            "22023",
+        ),
+        ("timers SET next_run_at = now()", "23514"),
+        ("progress SET context = '[]'", "23514"),
+    ] {
+        assert_eq!(
+            session.error(&format!("UPDATE recur.{change}")).0,
+            code,
+            "{change}"
+        );
+    }
+    session.batch("DELETE FROM recur.recurring_actions");
+    assert_eq!(
+        session.error_with("SELECT recur.get($1)", &[&id]).0,
+        "P0002"
+    );
+    let history: i64 = session.value("SELECT count(*) FROM recur.history($1)", &[&id]);
+    assert!(history > 0, "history stays");
+    assert_eq!(
+        session.count("recur.dispatches WHERE status = 'pending'"),
+        0,
+        "what was not claimed is cancelled"
+    );
+}
+
+/// recur.timers is nobody's business, but an operator in need may set a timer.
+#[test]
+fn a_timer_that_is_set_by_hand_is_followed() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT recur.create('a', '@yearly', 'p', 't');
+         SELECT recur.create('b', '@yearly', 'p', 't', horizon => '2 years')",
+    );
+    let due = |session: &mut Session, name: &str| -> (bool, bool) {
+        let row = &session.rows(
+            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur.timers AS t
+              WHERE t.action_id = recur.id_of($1)",
+            &[&name],
+        )[0];
+        (row.get(0), row.get(1))
+    };
+    // It shall run then.
+    session.batch("UPDATE recur.timers SET next_run_at = next_run_at + interval '1 day'");
+    assert_eq!(due(&mut session, "a"), (true, false));
+    assert_eq!(due(&mut session, "b"), (false, true), "it has a horizon");
+    // It can't run without being due, nor be due without running.
+    session.batch("UPDATE recur.timers SET due_at = NULL");
+    assert_eq!(due(&mut session, "a"), (true, false));
+    session.batch("UPDATE recur.timers SET enabled = false, next_run_at = NULL, error_count = 5");
+    let due_nowhere = "SELECT count(*) FROM recur.timers WHERE due_at IS NULL";
+    assert_eq!(session.value::<i64>(due_nowhere, &[]), 2);
+    // Resumed, and not yet failed.
+    session.batch("UPDATE recur.timers SET enabled = true, next_run_at = '2040-01-01Z'");
+    assert_eq!(due(&mut session, "a"), (true, false));
+    let forgiven = "SELECT count(*) FROM recur.timers WHERE error_count = 0";
+    assert_eq!(session.value::<i64>(forgiven, &[]), 2);
+    // Both at once: he knows what he does.
+    session.batch("UPDATE recur.timers SET next_run_at = '2041-01-01Z', due_at = '2040-06-01Z'");
+    assert_eq!(due(&mut session, "a"), (false, false));
+}

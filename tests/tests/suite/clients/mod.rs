@@ -1,0 +1,3 @@
+mod documents;
+mod examples;
+mod rust_client;

@@ -1,0 +1,128 @@
+//! A statement that had to wait for a lock acts on what is true then, not on what was true when it began.
+
+use pg_recur_tests::{Cluster, Session, eventually, overtake};
+use uuid::Uuid;
+
+/// Runs a statement that must wait for `first`, lets `first` do its work and commit, and returns when both are through.
+fn let_wait(
+    cluster: &Cluster,
+    first: &mut Session,
+    waiting: &str,
+    work: impl FnOnce(&mut Session),
+) {
+    let second = |session: &mut Session| session.batch(waiting);
+    overtake(cluster, "app", second, || {
+        work(first);
+        first.batch("COMMIT");
+    });
+}
+
+/// Every occurrence has one dispatch, live or finished.
+fn doubled(session: &mut Session) -> i64 {
+    session.value(
+        "SELECT count(*)
+           FROM (SELECT FROM recur.dispatches WHERE trigger <> 'manual'
+                  GROUP BY action_id, scheduled_at HAVING count(*) > 1) AS d",
+        &[],
+    )
+}
+
+#[test]
+fn an_edit_that_waited_brings_back_nothing_that_was_dispatched_meanwhile() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action: Uuid = session.value(
+        "SELECT id FROM recur.create('a', '* * * * * *', 'p', 't', misfire => 'all')",
+        &[],
+    );
+    session.batch("BEGIN; SELECT FROM recur.timers FOR UPDATE");
+    let edit = format!("SELECT recur.update('{action}', '{{\"payload\": {{\"n\": 2}}}}')");
+    let_wait(&cluster, &mut session, &edit, |session| {
+        let since: String = session.value("SELECT clock_timestamp()::text", &[]);
+        eventually("three occurrences are dispatched", || {
+            session.batch("SELECT recur.tick()");
+            session.value::<i64>(
+                "SELECT count(*) FROM recur.live_dispatches WHERE scheduled_at > $1::text::timestamptz",
+                &[&since],
+            ) >= 3
+        });
+        // All but the last are over already.
+        session.batch(
+            "SELECT recur.complete(id, attempt)
+               FROM recur.claim((SELECT count(*)::int - 1 FROM recur.live_dispatches))",
+        );
+    });
+    session.batch("SELECT recur.tick()");
+    assert_eq!(doubled(&mut session), 0);
+    let agrees: bool = session.value(
+        "SELECT run_count = (SELECT count(*) FROM recur.dispatches) AND last_run_at = (SELECT max(scheduled_at)
+                                                                                         FROM recur.dispatches)
+                                                                                   FROM recur.recurring_actions",
+        &[],
+    );
+    assert!(agrees);
+}
+
+/// An hourly action whose last occurrence is dispatched and claimed.
+fn claimed(session: &mut Session, more: &str) -> Uuid {
+    let action: Uuid = session.value(
+        &format!("SELECT id
+                    FROM recur.create('a', '1h', 'p', 't', starts_at => now() - interval '10 hours 30 minutes'{more})"),
+        &[],
+    );
+    session.batch(
+        "UPDATE recur.timers SET next_run_at = (SELECT starts_at + interval '10 hours'
+                                                  FROM recur.definitions)",
+    );
+    session.batch("SELECT recur.tick(); SELECT recur.claim(1)");
+    action
+}
+
+#[test]
+fn a_backfill_that_waited_for_a_report_sees_it() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = claimed(&mut session, "");
+    session.batch("BEGIN; SELECT recur.complete(id, attempt) FROM recur.live_dispatches");
+    let backfill = format!("SELECT recur.backfill('{action}', now() - interval '3 hours', now())");
+    let_wait(&cluster, &mut session, &backfill, |_| {});
+    assert_eq!(doubled(&mut session), 0);
+    assert_eq!(
+        session.count("recur.dispatches WHERE trigger = 'backfill'"),
+        2
+    );
+}
+
+#[test]
+fn a_tick_that_waited_for_a_report_sees_it() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    claimed(&mut session, "");
+    // As after a clock that was set back.
+    session.batch("UPDATE recur.timers SET next_run_at = last_run_at");
+    session.batch("BEGIN; SELECT recur.complete(id, attempt) FROM recur.live_dispatches");
+    let_wait(&cluster, &mut session, "SELECT recur.tick()", |_| {});
+    assert_eq!(doubled(&mut session), 0);
+    let runs: i64 = session.value("SELECT run_count FROM recur.recurring_actions", &[]);
+    assert_eq!(runs, 1);
+}
+
+#[test]
+fn a_trigger_and_a_delete_leave_nothing_behind() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = claimed(&mut session, "");
+    session.batch("BEGIN");
+    session.execute("SELECT recur.trigger($1)", &[&action]);
+    let delete = format!("SELECT recur.delete('{action}')");
+    let_wait(&cluster, &mut session, &delete, |_| {});
+    assert_eq!(
+        session.count("recur.live_dispatches WHERE status = 'pending'"),
+        0
+    );
+    let cancelled: String = session.value(
+        "SELECT error FROM recur.dispatches WHERE status = 'cancelled'",
+        &[],
+    );
+    assert_eq!(cancelled, "the action was deleted");
+}

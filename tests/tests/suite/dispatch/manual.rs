@@ -1,0 +1,145 @@
+//! Dispatches that no schedule asked for: trigger, backfill, enqueue, receive.
+
+use pg_recur_tests::{Cluster, Session};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+fn create(session: &mut Session, name: &str, more: &str) -> Uuid {
+    session.value(
+        &format!(
+            "SELECT id FROM recur.create($1, '@hourly', 'p', 't', payload => '{{\"n\": 1}}'{more})"
+        ),
+        &[&name],
+    )
+}
+
+#[test]
+fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create(&mut session, "a", ", metadata => '{\"k\": \"v\"}'");
+    let before = session.texts("SELECT (t.*)::text FROM recur.timers AS t", &[]);
+    let row = &session.rows(
+        "SELECT id, payload, trigger, metadata FROM recur.trigger($1)",
+        &[&action],
+    )[0];
+    assert_eq!(row.get::<_, Value>(1), json!({"n": 1}));
+    assert_eq!(row.get::<_, String>(2), "manual");
+    assert_eq!(
+        row.get::<_, Value>(3),
+        json!({"k": "v", "_recurring_dispatch": "true", "_recurring_id": action.to_string()})
+    );
+    let other: Value = session.value(
+        "SELECT payload FROM recur.trigger($1, '{\"n\": 2}')",
+        &[&action],
+    );
+    assert_eq!(other, json!({"n": 2}));
+    session.execute("SELECT recur.pause($1)", &[&action]);
+    session.execute("SELECT recur.trigger($1)", &[&action]);
+    session.execute("SELECT recur.resume($1)", &[&action]);
+    assert_eq!(
+        session.texts("SELECT (t.*)::text FROM recur.timers AS t", &[]),
+        before
+    );
+    assert_eq!(
+        session.count("recur.claim(10)"),
+        3,
+        "each is a dispatch of its own"
+    );
+
+    session.assert_error(
+        &format!("SELECT recur.trigger('{action}', '[1]')"),
+        "22023",
+        "invalid payload \"[1]\": must be a JSON object",
+    );
+    session.assert_error(
+        &format!("SELECT recur.trigger('{}')", Uuid::nil()),
+        "P0002",
+        &format!("no action has the id {}", Uuid::nil()),
+    );
+}
+
+#[test]
+fn backfill_makes_up_for_what_has_no_dispatch() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create(&mut session, "a", ", starts_at => '2026-01-01 00:30Z'");
+    // One of them has run, one is pending.
+    session.batch("UPDATE recur.timers SET next_run_at = '2026-01-01 03:00Z'");
+    session.tick("2026-01-01 03:00Z");
+    session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(1)");
+    session.tick("2026-01-01 04:00Z");
+    let backfill = |session: &mut Session, from: &str, until: &str, limit: i32| -> Vec<String> {
+        session.texts(
+            "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI') || ' ' || trigger
+               FROM recur.backfill($1, $2::text::timestamptz, $3::text::timestamptz, $4)",
+            &[&action, &from, &until, &limit],
+        )
+    };
+    // Both ends are included; nothing before starts_at; what was dispatched is left out; from next_run_at on it is due.
+    let range = ("2025-12-31 22:00Z", "2026-01-01 06:00Z");
+    assert_eq!(
+        backfill(&mut session, range.0, range.1, 1),
+        ["01:00 backfill"]
+    );
+    assert_eq!(
+        backfill(&mut session, range.0, range.1, 100),
+        ["02:00 backfill"]
+    );
+    assert!(backfill(&mut session, range.0, range.1, 100).is_empty());
+    let books: bool = session.value(
+        "SELECT next_run_at = '2026-01-01 05:00Z' AND last_run_at = '2026-01-01 04:00Z' AND run_count = 2
+           FROM recur.recurring_actions",
+        &[],
+    );
+    assert!(books, "the schedule goes on as it was");
+    let ids: bool = session.value(
+        "SELECT bool_and(id = recur._dispatch_id(action_id, scheduled_at)) FROM recur.dispatches",
+        &[],
+    );
+    assert!(ids);
+    for (arguments, message) in [
+        (
+            "'2026-01-02Z', '2026-01-01Z'",
+            "invalid until \"2026-01-01 00:00:00+00\": must not lie before \"from\", which is \"2026-01-02 \
+             00:00:00+00\"",
+        ),
+        (
+            "'2026-01-02Z', '2099-01-01Z'",
+            "invalid until \"2099-01-01 00:00:00+00\": must not lie in the future",
+        ),
+        (
+            "'2026-01-01Z', '2026-01-02Z', 0",
+            "invalid limit \"0\": must be at least 1",
+        ),
+        (
+            "'2026-01-01Z', '2026-01-02Z', 10001",
+            "invalid limit \"10001\": must not be more than 10000",
+        ),
+    ] {
+        session.batch("SET timezone = 'UTC'");
+        session.assert_error(
+            &format!("SELECT recur.backfill('{action}', {arguments})"),
+            "22023",
+            message,
+        );
+    }
+}
+
+#[test]
+fn backfill_reaches_beyond_a_page() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action: Uuid = session.value(
+        "SELECT id FROM recur.create('a', '* * * * *', 'p', 't', starts_at => '2026-01-01Z')",
+        &[],
+    );
+    let made = |session: &mut Session, limit: i32| -> i64 {
+        session.value(
+            "SELECT count(*) FROM recur.backfill($1, '2026-01-01Z', '2026-01-02Z', $2)",
+            &[&action, &limit],
+        )
+    };
+    assert_eq!(made(&mut session, 1_200), 1_200);
+    assert_eq!(made(&mut session, 1_200), 241);
+}

@@ -1,0 +1,11 @@
+mod batches;
+mod concurrency;
+mod fairness;
+mod firing;
+mod horizons;
+mod lock_waits;
+mod low_water;
+mod manual;
+mod misfires;
+mod notifications;
+mod staging;

@@ -1,0 +1,3 @@
+mod kept;
+mod pages;
+mod purge;

@@ -1,0 +1,244 @@
+//! The audit: what is recorded of an action's life, who is told, and that nobody can change it.
+
+use pg_recur_tests::{Cluster, Session, eventually};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Kind, actor and detail of the events of an action, oldest first.
+fn events(session: &mut Session, action: Uuid) -> Vec<(String, String, Value)> {
+    session
+        .rows(
+            "SELECT kind, actor::text, detail FROM recur.events WHERE action_id = $1 ORDER BY id",
+            &[&action],
+        )
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2)))
+        .collect()
+}
+
+#[test]
+fn every_change_of_an_action_is_recorded_with_who_and_what() {
+    let cluster = Cluster::start();
+    let mut admin = cluster.database("app");
+    admin.batch(
+        "CREATE ROLE alice LOGIN; CREATE ROLE team; GRANT team TO alice;
+         SELECT recur.grant_access('alice', 'author')",
+    );
+    // The actor is who logged in, whatever role he acts as.
+    let mut alice = cluster.session_as("alice", "app");
+    admin.batch("SELECT recur.grant_access('team', 'author')");
+    alice.batch("SET ROLE team");
+    let id: Uuid = alice.value(
+        "SELECT id
+           FROM recur.create('n', '0 9 * * *', 'p', 'a', '{\"v\": 1}', subject => 's', timezone => 'Europe/Berlin')",
+        &[],
+    );
+    let next_run = |session: &mut Session| -> Value {
+        session.value(
+            "SELECT to_jsonb(next_run_at) FROM recur.recurring_actions",
+            &[],
+        )
+    };
+    admin.batch("SET timezone = 'UTC'");
+    alice.batch("SET timezone = 'UTC'");
+    let first_run = next_run(&mut alice);
+    alice.execute("SELECT recur.update($1,
+                                       '{\"payload\": {\"v\": 2}, \"contact\": \"me\", \"provider\": \"p\"}')", &[&id]);
+    alice.execute(
+        "SELECT recur.update($1, '{\"schedule\": \"0 10 * * *\"}')",
+        &[&id],
+    );
+    let second_run = next_run(&mut alice);
+    alice.execute("SELECT recur.pause($1, 'holidays')", &[&id]);
+    alice.execute(
+        "UPDATE recur.recurring_actions SET paused_reason = 'longer holidays'",
+        &[],
+    );
+    alice.execute("SELECT recur.resume($1)", &[&id]);
+    alice.execute("SELECT recur.delete($1)", &[&id]);
+
+    let recorded = events(&mut admin, id);
+    assert!(recorded.iter().all(|(_, actor, _)| actor == "alice"));
+    let owners: Vec<String> = admin.value(
+        "SELECT array_agg(DISTINCT owner::text) FROM recur.events",
+        &[],
+    );
+    assert_eq!(owners, ["team"]);
+    let instant = |value: &Value| {
+        value
+            .as_str()
+            .map(|text| text.parse::<chrono::DateTime<chrono::Utc>>().unwrap())
+    };
+    let expected = [
+        (
+            "action.created",
+            json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
+                                  "schedule": "0 9 * * *", "timezone": "Europe/Berlin"}),
+        ),
+        (
+            "action.updated",
+            json!({"old": {"payload": {"v": 1}, "contact": null}, "new": {"payload": {"v": 2}, "contact": "me"}}),
+        ),
+        (
+            "action.updated",
+            json!({"old": {"schedule": "0 9 * * *"}, "new": {"schedule": "0 10 * * *"}}),
+        ),
+        ("action.paused", json!({"reason": "holidays"})),
+        (
+            "action.updated",
+            json!({"old": {"paused_reason": "holidays"}, "new": {"paused_reason": "longer holidays"}}),
+        ),
+        ("action.resumed", json!({})),
+        (
+            "action.deleted",
+            json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
+                                  "schedule": "0 10 * * *", "timezone": "Europe/Berlin", "cancelled_dispatches": 0}),
+        ),
+    ];
+    assert_eq!(recorded.len(), expected.len(), "{recorded:?}");
+    for ((kind, _, detail), (expected_kind, expected_detail)) in recorded.iter().zip(expected) {
+        let mut detail = detail.clone();
+        // Where the next run changed with it, that is told as well.
+        let stated = detail.as_object_mut().unwrap();
+        let next = stated.remove("next_run_at");
+        for side in ["old", "new"] {
+            if let Some(next) = stated
+                .get_mut(side)
+                .and_then(|values| values.as_object_mut()?.remove("next_run_at"))
+            {
+                let run = if side == "old" {
+                    &first_run
+                } else {
+                    &second_run
+                };
+                assert_eq!(instant(&next), instant(run));
+            }
+        }
+        assert_eq!((kind.as_str(), &detail), (expected_kind, &expected_detail));
+        match kind.as_str() {
+            "action.created" => assert_eq!(instant(&next.unwrap()), instant(&first_run)),
+            "action.resumed" => assert_eq!(instant(&next.unwrap()), instant(&second_run)),
+            _ => assert_eq!(next, None),
+        }
+    }
+    // What changes nothing is no event, and what is rolled back did not happen.
+    alice.batch("BEGIN; SELECT recur.create('x', '@daily', 'p', 'a'); ROLLBACK");
+    assert_eq!(admin.count("recur.events"), 7);
+}
+
+/// Mute is for what happens by itself: what people do is announced all the same.
+#[test]
+fn events_are_announced_when_they_are_committed() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur_events");
+    session.batch("BEGIN");
+    let id: Uuid = session.value(
+        "SELECT id FROM recur.create('n', '@yearly', 'p', 'a', mute => true)",
+        &[],
+    );
+    assert_eq!(listener.waiting_notifications(), Vec::<Value>::new());
+    session.batch("COMMIT");
+    let heard = listener.notification();
+    assert_eq!(heard["kind"], "action.created");
+    assert_eq!(heard["action_id"], id.to_string());
+    assert_eq!(heard["actor"], "postgres");
+    let known: bool = session.value(
+        "SELECT EXISTS (SELECT FROM recur.events WHERE id = $1 AND kind = 'action.created')",
+        &[&heard["id"].as_i64().unwrap()],
+    );
+    assert!(known);
+    for (statement, kind) in [
+        (
+            "SELECT recur.update($1, '{\"priority\": 1}')",
+            "action.updated",
+        ),
+        ("SELECT recur.pause($1)", "action.paused"),
+        ("SELECT recur.resume($1)", "action.resumed"),
+        ("SELECT recur.delete($1)", "action.deleted"),
+    ] {
+        session.execute(statement, &[&id]);
+        assert_eq!(listener.notification()["kind"], kind);
+    }
+}
+
+/// Not by the owner of the action, not by an admin, and not by a superuser's slip.
+#[test]
+fn events_stay_as_they_are() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author');
+         CREATE ROLE boss LOGIN; SELECT recur.grant_access('boss', 'admin')",
+    );
+    let mut alice = cluster.session_as("alice", "app");
+    alice.batch("SELECT recur.create('n', '@daily', 'p', 'a')");
+    let partition: String = session.value("SELECT tableoid::regclass::text FROM recur.events", &[]);
+    let changes = |table: &str| {
+        [
+            format!("UPDATE {table} SET actor = 'somebody else'"),
+            format!("DELETE FROM {table}"),
+        ]
+    };
+    let insert = "INSERT INTO recur.events (kind, owner) VALUES ('action.created', 'alice')";
+    for mut role in [alice, cluster.session_as("boss", "app")] {
+        for statement in changes("recur.events").iter().chain(&changes(&partition)) {
+            assert_eq!(role.error(statement).0, "42501", "{statement}");
+        }
+        assert_eq!(role.error("TRUNCATE recur.events").0, "42501");
+        assert_eq!(role.error(insert).0, "42501");
+        assert_eq!(role.count("recur.events"), 1);
+    }
+    let kept = (
+        "42501".to_owned(),
+        "events can not be changed or deleted".to_owned(),
+        "They are removed by age, with recur.retention.".to_owned(),
+    );
+    for statement in changes("recur.events").iter().chain(&changes(&partition)) {
+        assert_eq!(session.error(statement), kept, "{statement}");
+    }
+    assert_eq!(session.error("TRUNCATE recur.events"), kept);
+    assert_eq!(session.count("recur.events"), 1);
+}
+
+/// What happens by itself is recorded of a muted action as of any other, but nobody is woken for it.
+#[test]
+fn mute_silences_what_happens_by_itself() {
+    let cluster = Cluster::shared();
+    let mut session = cluster.database("app");
+    let mut listener = cluster.session("app");
+    listener.batch("LISTEN recur_events");
+    let [muted, loud] = [true, false].map(|mute| -> Uuid {
+        session.value(
+            "SELECT id FROM recur.create('muted ' || $1::boolean, '* * * * * *', 'p', 'a', max_runs => 1, mute => $1)",
+            &[&mute],
+        )
+    });
+    let ended = |session: &mut Session, action: Uuid| -> bool {
+        session.value(
+            "SELECT count(*) = 1 FROM recur.events WHERE action_id = $1 AND kind = 'action.exhausted'",
+            &[&action],
+        )
+    };
+    eventually("both have ended", || {
+        ended(&mut session, muted) && ended(&mut session, loud)
+    });
+    let heard: Vec<(String, String)> = listener
+        .waiting_notifications()
+        .iter()
+        .map(|event| {
+            let text = |key: &str| event[key].as_str().unwrap().to_owned();
+            (text("action_id"), text("kind"))
+        })
+        .collect();
+    assert!(heard.contains(&(muted.to_string(), "action.created".to_owned())));
+    assert!(
+        heard.contains(&(loud.to_string(), "action.exhausted".to_owned())),
+        "{heard:?}"
+    );
+    assert!(
+        !heard.contains(&(muted.to_string(), "action.exhausted".to_owned())),
+        "{heard:?}"
+    );
+}

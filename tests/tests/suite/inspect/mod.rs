@@ -1,0 +1,7 @@
+mod doctor;
+mod events;
+mod explain;
+mod list;
+mod overview;
+mod preview;
+mod statistics;

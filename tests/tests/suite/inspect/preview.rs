@@ -1,0 +1,123 @@
+//! What is to come: preview, compare and forecast.
+
+use pg_recur_tests::{Cluster, Session};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+#[test]
+fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    let id: Uuid = session.value(
+        "SELECT id
+           FROM recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z',
+                             max_runs => 5)",
+        &[],
+    );
+    let rows = |session: &mut Session, query: &str| -> Value {
+        session.value(
+            &format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"),
+            &[],
+        )
+    };
+    let preview = rows(
+        &mut session,
+        &format!("recur.preview('{id}', '2099-06-01Z', 2)"),
+    );
+    assert_eq!(preview[0]["occurrence"], "2099-06-01T07:00:00+00:00");
+    assert_eq!(preview[0]["local_time"], "2099-06-01T09:00:00");
+    assert_eq!(preview.as_array().unwrap().len(), 2);
+    // No more than max_runs leaves it.
+    let whole = rows(
+        &mut session,
+        &format!("recur.preview('{id}', '2099-06-01Z', 20)"),
+    );
+    assert_eq!(whole.as_array().unwrap().len(), 5);
+    assert_eq!(
+        session.value::<String>("SELECT recur.describe($1::uuid)", &[&id]),
+        session.value::<String>("SELECT recur.describe('0 9 * * *', 'Europe/Berlin')", &[])
+    );
+
+    let before: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
+    let compared = rows(
+        &mut session,
+        &format!("recur.compare('{id}', '{{\"schedule\": \"0 10 * * *\"}}', 2)"),
+    );
+    assert_eq!(
+        compared,
+        json!([
+            {"number": 1, "current_occurrence": "2099-01-01T08:00:00+00:00", "new_occurrence": "2099-01-01T09:00:00+00:00", "note": "01:00:00 later"},
+            {"number": 2, "current_occurrence": "2099-01-02T08:00:00+00:00", "new_occurrence": "2099-01-02T09:00:00+00:00", "note": "01:00:00 later"},
+        ])
+    );
+    let notes = |session: &mut Session, changes: &str| -> Vec<String> {
+        session.value(
+            &format!(
+                "SELECT array_agg(note ORDER BY number) FROM recur.compare('{id}', '{changes}', 3)"
+            ),
+            &[],
+        )
+    };
+    assert_eq!(
+        notes(&mut session, "{\"priority\": 1}"),
+        ["same", "same", "same"]
+    );
+    assert_eq!(
+        notes(&mut session, "{\"ends_at\": \"2099-01-02T12:00:00Z\"}"),
+        ["same", "same", "not any more"]
+    );
+    assert_eq!(
+        notes(&mut session, "{\"max_runs\": 1}"),
+        ["same", "not any more", "not any more"]
+    );
+    assert_eq!(
+        notes(&mut session, "{\"timezone\": \"Asia/Tokyo\"}"),
+        ["08:00:00 earlier", "08:00:00 earlier", "08:00:00 earlier"]
+    );
+    let (code, message, _) = session.error(&format!(
+        "SELECT recur.compare('{id}', '{{\"schedule\": \"soon\"}}')"
+    ));
+    assert_eq!(code, "22023");
+    assert!(
+        message.starts_with("invalid schedule \"soon\": "),
+        "{message}"
+    );
+    session.assert_error(
+        &format!("SELECT recur.compare('{id}', '{{\"x\": 1}}')"),
+        "22023",
+        "invalid change \"x\": an action has no such column",
+    );
+    let after: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
+    assert_eq!(before, after);
+}
+
+#[test]
+fn the_forecast_counts_what_is_coming_minute_by_minute() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "SET timezone = 'UTC';
+         SELECT recur.create('a' || i, '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z')
+           FROM generate_series(1, 40) AS i;
+         SELECT recur.create('b', '*/15 * * * * *', 'p', 'a', starts_at => '2099-01-01 09:00Z', max_runs => 6);
+         SELECT recur.create('c', '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z', enabled => false);
+         SELECT recur.create('d', '0 10 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z');
+         SELECT recur.create('e', '0 9 * * *', 'p', 'a', starts_at => '2099-01-01Z', ends_at => '2099-01-01 09:00Z')",
+    );
+    let forecast: Value = session.value(
+        "SELECT jsonb_object_agg(to_char(minute, 'DD HH24:MI'), dispatches)
+           FROM recur.forecast('2099-01-01Z', '2099-01-03Z')",
+        &[],
+    );
+    // Forty, one in Berlin, one on its last day, and four of the six that come every 15 seconds.
+    assert_eq!(
+        forecast,
+        json!({"01 09:00": 46, "01 09:01": 2, "02 09:00": 41})
+    );
+    session.assert_error("SELECT recur.forecast('2099-01-01Z', '2099-03-01Z')", "22023", "invalid until \"2099-03-01 \
+                                                                                          00:00:00+00\": must lie \
+                                                                                          within 31 days after \
+                                                                                          \"from\", which is \
+                                                                                          2099-01-01 00:00:00+00");
+}

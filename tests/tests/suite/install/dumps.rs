@@ -1,0 +1,214 @@
+//! A database is dumped and restored, copied and upgraded: everything is there again, and fires.
+
+use pg_recur_tests::{Cluster, Session, eventually};
+use std::process::Command;
+
+/// Dispatches nothing until it is told to: what is compared stands still.
+pub(super) const STILL: &str = "recur.enabled = off";
+
+fn run(mut command: Command) -> String {
+    let output = command.output().expect("the program runs");
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}: {errors}");
+    assert_eq!(errors, "", "{command:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Roles as both clusters have them, and a database of `owner`, empty.
+pub(super) fn prepare(cluster: &Cluster, owner: &str) {
+    let mut admin = cluster.session("postgres");
+    admin.batch("CREATE ROLE dba LOGIN; CREATE ROLE alice LOGIN; CREATE ROLE worker LOGIN");
+    admin.batch(&format!("CREATE DATABASE app OWNER {owner}"));
+}
+
+/// Actions in every state, with dispatches, events and contexts.
+fn fill(cluster: &Cluster, owner: &str) {
+    let mut session = cluster.session_as(owner, "app");
+    session.batch("CREATE EXTENSION pg_recur");
+    session.batch("SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('worker', 'consumer')");
+    let mut alice = cluster.session_as("alice", "app");
+    alice.batch(
+        "SELECT recur.create('every second', '* * * * * *', 'p', 'a', '{\"k\": \"ü\\n\"}',
+                             labels => '{\"team\": \"red\"}');
+         SELECT recur.create('yearly', '@yearly', 'p', 'a', timezone => 'Europe/Berlin', context => '{\"n\": 1}',
+                             subject => 's');
+         SELECT recur.update(recur.id_of('yearly', subject => 's'), '{\"context\": {\"n\": 2}}');
+         SELECT recur.pause(id, 'holidays') FROM recur.create('paused', '3h', 'p', 'a', starts_at => '2020-01-01Z');
+         SELECT recur.create('twin', '90m', 'p', 'a');
+         SELECT recur.create('twin', '90m', 'p', 'a', on_existing => 'add_another');
+         SELECT recur.delete(id) FROM recur.create('gone', '@daily', 'p', 'a');
+         SELECT recur.create('later', '0 0 29 2 *', 'p', 'a',
+                             retry_backoff => '{\"base\": \"1 s\", \"factor\": 1.5, \"cap\": \"1 min\"}')",
+    );
+    // What a year does to it: an end in the past must not hinder the restore.
+    session.batch(
+        "UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'paused';
+         UPDATE recur.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z',
+                last_error = 'e', error_count = 1
+           WHERE action_id = recur.id_of('paused');
+         SELECT recur._turn_history('7 days', now() - interval '3 days'); SELECT recur._turn_history('7 days', now())",
+    );
+    for (table, status) in [
+        ("live_dispatches", "pending"),
+        ("live_dispatches", "running"),
+        ("finished_dispatches", "completed"),
+        ("finished_dispatches", "cancelled"),
+    ] {
+        session.batch(&format!(
+            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider,
+                                        action_type,
+                    payload, raw_payload, metadata, priority, status, attempt, releases, max_attempts, available_at,
+                    cancel_requested, created_at, errors)
+             SELECT gen_random_uuid(), id, now(), 'schedule', namespace, tenant, owner, provider, action_type,
+                    payload, '\\x00ff',
+                    '{{}}', 0, '{status}', 1, 0, 3, now(), false, now(), '[1]' FROM recur.recurring_actions"
+        ));
+    }
+}
+
+/// Every row of every table of the extension, and what comes next.
+fn contents(session: &mut Session) -> Vec<String> {
+    session.batch("SET timezone = 'UTC'");
+    let tables: Vec<String> = session.column(
+        "SELECT oid::regclass::text FROM pg_class
+          WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'v', 'S')
+            AND relname <> 'overview' ORDER BY 1",
+        &[],
+    );
+    tables
+        .iter()
+        .flat_map(|table| {
+            let columns = if table == "recur.event_ids" {
+                "last_value"
+            } else {
+                "t.*"
+            };
+            session.column(
+                &format!(
+                    "SELECT '{table}: ' || r::text FROM (SELECT {columns} FROM {table} AS t) AS r
+                      ORDER BY 1"
+                ),
+                &[],
+            )
+        })
+        .collect()
+}
+
+pub(super) fn fires(cluster: &Cluster) {
+    cluster.configure("recur.enabled = on");
+    cluster.reload();
+    let mut session = cluster.session("app");
+    let before = session.count("recur.dispatches");
+    eventually("it fires there", || {
+        session.count("recur.dispatches") > before
+    });
+}
+
+#[test]
+fn a_dump_brings_everything_back() {
+    for owner in ["postgres", "dba"] {
+        let (source, target) = (Cluster::preloaded(STILL), Cluster::preloaded(STILL));
+        prepare(&source, owner);
+        fill(&source, owner);
+        prepare(&target, owner);
+        let file = source.folder().join("dump");
+        let mut dump = source.program("pg_dump", owner);
+        dump.args(["--format=custom", "--dbname=app", "--file"])
+            .arg(&file);
+        run(dump);
+        // Where the other cluster's programs find it.
+        let mut restore = target.program("pg_restore", owner);
+        restore.args(["--exit-on-error", "--dbname=app"]).arg(&file);
+        run(restore);
+
+        let (before, after) = (
+            contents(&mut source.session("app")),
+            contents(&mut target.session("app")),
+        );
+        for table in [
+            "definitions",
+            "timers",
+            "progress",
+            "contexts",
+            "live_dispatches",
+            "finished_dispatches_",
+            "events_",
+            "history_turns",
+            "event_ids",
+        ] {
+            assert!(
+                before
+                    .iter()
+                    .any(|row| row.starts_with(&format!("recur.{table}"))),
+                "nothing in {table}"
+            );
+        }
+        assert_eq!(before, after, "{owner}");
+        // The rights that were handed out, too.
+        let mut alice = target.session_as("alice", "app");
+        assert_eq!(alice.count("recur.recurring_actions"), 6);
+        alice.batch("SELECT recur.update(recur.id_of('twin'), '{\"priority\": 1}')");
+        assert_eq!(
+            target
+                .session_as("worker", "app")
+                .error("SELECT recur.pause_all()")
+                .0,
+            "42501"
+        );
+        let owners: Vec<String> = target.session("app").value(
+            "SELECT array_agg(DISTINCT o)
+               FROM (SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace
+              UNION ALL SELECT pg_get_userbyid(proowner)::text FROM pg_proc
+               WHERE pronamespace = 'recur'::regnamespace) AS x (o)",
+            &[],
+        );
+        assert_eq!(
+            owners,
+            [owner],
+            "everything belongs to whoever created the extension"
+        );
+        fires(&target);
+    }
+}
+
+#[test]
+fn a_dump_of_the_schema_alone_has_no_rows_and_works() {
+    let (source, target) = (Cluster::preloaded(STILL), Cluster::preloaded(STILL));
+    prepare(&source, "postgres");
+    fill(&source, "postgres");
+    prepare(&target, "postgres");
+    let mut dump = source.program("pg_dump", "postgres");
+    dump.args(["--schema-only", "--dbname=app"]);
+    let script = run(dump);
+    assert!(script.contains("CREATE EXTENSION IF NOT EXISTS pg_recur"));
+    assert!(
+        !script.contains("CREATE TABLE recur."),
+        "what belongs to the extension is not dumped as if it were the user's"
+    );
+    let output = target.psql("app", &script);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut session = target.session("app");
+    assert_eq!(session.count("recur.recurring_actions"), 0);
+    session.batch("SELECT recur.create('every second', '* * * * * *', 'p', 'a')");
+    fires(&target);
+}
+
+#[test]
+fn a_copy_of_a_database_has_everything() {
+    let cluster = Cluster::preloaded(STILL);
+    prepare(&cluster, "postgres");
+    fill(&cluster, "postgres");
+    let before = contents(&mut cluster.session("app"));
+    cluster
+        .session("postgres")
+        .batch("ALTER DATABASE app RENAME TO original");
+    cluster
+        .session("postgres")
+        .batch("CREATE DATABASE app TEMPLATE original");
+    assert_eq!(contents(&mut cluster.session("app")), before);
+    fires(&cluster);
+}

@@ -1,0 +1,4 @@
+mod dumps;
+mod extension;
+mod reference;
+mod upgrade;

@@ -1,0 +1,12 @@
+//! Drives real servers from outside, one module for each slice of the code.
+
+mod access;
+mod actions;
+mod clients;
+mod dispatch;
+mod history;
+mod inspect;
+mod install;
+mod queue;
+mod recovery;
+mod workers;

@@ -1,0 +1,145 @@
+//! Spans of time that lead beyond the end of the calendar: refused where they enter, and harmless where they are already.
+//! One row that can't be computed with would otherwise stop every claim that reaches it.
+
+use pg_recur_tests::queue::{queue, queue_many};
+use pg_recur_tests::{Cluster, Session};
+use uuid::Uuid;
+
+#[track_caller]
+fn refused(session: &mut Session, call: &str, message: &str) {
+    let (code, text, hint) = session.error(&format!("SELECT recur.{call}"));
+    assert_eq!((code.as_str(), text.as_str()), ("22023", message), "{call}");
+    assert!(!hint.is_empty(), "{call}");
+}
+
+#[test]
+fn more_than_a_hundred_years_are_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    // The parts of the last one make up 27 years, but are added one after the other.
+    let mut too_long = vec![
+        "100 years 00:00:01",
+        "1000000 years",
+        "1000000 years -359990000 days",
+    ];
+    let version: i32 = session.value("SELECT current_setting('server_version_num')::int", &[]);
+    if version >= 170_000 {
+        too_long.push("infinity");
+    }
+    for span in too_long {
+        let message = |name| {
+            format!(
+                "invalid {name} \"{span}\": must not be longer than 100 years, nor have a part that is"
+            )
+        };
+        for name in [
+            "lease",
+            "jitter",
+            "misfire_grace",
+            "horizon",
+            "mute_interval",
+        ] {
+            let call = format!("create('n', '@daily', 'p', 'a', {name} => '{span}')");
+            refused(&mut session, &call, &message(name));
+        }
+        let call = format!("enqueue('p', 'a', lease => '{span}')");
+        refused(&mut session, &call, &message("lease"));
+        refused(
+            &mut session,
+            &format!("claim(lease => '{span}')"),
+            &message("lease"),
+        );
+        let call = format!("extend('{}', 1, '{span}')", Uuid::nil());
+        refused(&mut session, &call, &message("lease"));
+    }
+    let backoff = "{\"cap\": \"1000000 years\", \"base\": \"1000000 years\", \"factor\": 2}";
+    let message = format!(
+        "invalid retry_backoff \"{backoff}\": must have a base longer than nothing, a factor from 1 to 100, and a cap \
+         not below the base and not above 100 years"
+    );
+    let call = format!("enqueue('p', 'a', retry_backoff => '{backoff}')");
+    refused(&mut session, &call, &message);
+    let call = format!("create('n', '@daily', 'p', 'a', retry_backoff => '{backoff}')");
+    refused(&mut session, &call, &message);
+    // A hundred are not too many.
+    session.batch(
+        "SELECT recur.enqueue('p', 'a', lease => '100 years',
+                              retry_backoff => '{\"base\": \"1 day\", \"factor\": 100, \"cap\": \"100 years\"}');
+         SELECT recur.extend(id, attempt, '1200 months') FROM recur.claim(1, lease => '36000 days')",
+    );
+}
+
+/// Nor can a role bring them in past the functions.
+#[test]
+fn they_are_refused_in_rows_too() {
+    let cluster = Cluster::preloaded("recur.enabled = off");
+    let mut admin = cluster.database("app");
+    admin.batch("CREATE ROLE author LOGIN; SELECT recur.grant_access('author', 'author')");
+    let mut author = cluster.session_as("author", "app");
+    for (column, value) in [
+        ("lease", "1000000 years"),
+        ("lease", "-1000000 years"),
+        ("retry_backoff", "{}"),
+        (
+            "retry_backoff",
+            "{\"cap\": \"1000000 years\", \"base\": \"1 day\", \"factor\": 2}",
+        ),
+    ] {
+        let (code, message, _) = author.error(&format!(
+            "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, {column})
+             VALUES (recur._new_id(now()), now(), 'enqueue', 'p', 'a', '{value}')"
+        ));
+        assert_eq!(code, "22023", "{message}");
+        assert!(
+            message.starts_with(&format!("invalid {column}")),
+            "{message}"
+        );
+    }
+}
+
+/// They are there, as after a restore from somewhere else.
+#[test]
+fn where_they_are_already_they_stop_nobody() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let backoff = "{\"base\": \"1000000 years\", \"factor\": 2, \"cap\": \"1000000 years\"}";
+    for _ in 0..3 {
+        queue(
+            &mut session,
+            &format!("lease = '1000000 years', retry_backoff = '{backoff}'"),
+        );
+    }
+    queue_many(&mut session, 1);
+    let years = |column: &str| format!("extract(year FROM age({column}, clock_timestamp()))::int");
+    // By provider and not, because these are two statements.
+    for claim in ["claim(2)", "claim(2, ARRAY['test'])"] {
+        let sql = format!(
+            "SELECT id, attempt, {} FROM recur.{claim} ORDER BY lease DESC NULLS LAST",
+            years("lease_expires_at + interval '1 day'")
+        );
+        let rows = session.rows(&sql, &[]);
+        assert_eq!(rows.len(), 2, "{claim}");
+        assert_eq!(rows[0].get::<_, i32>(2), 100, "{claim}");
+        let id: Uuid = rows[0].get(0);
+        let extended = format!(
+            "SELECT {} FROM recur.extend($1, 1)",
+            years("lease_expires_at + interval '1 day'")
+        );
+        assert_eq!(session.value::<i32>(&extended, &[&id]), 100);
+    }
+    let ids: Vec<Uuid> = session.column(
+        "SELECT id FROM recur.live_dispatches ORDER BY lease NULLS LAST",
+        &[],
+    );
+    let wait = years("available_at");
+    let waits: i32 = session.value(
+        &format!("SELECT {wait} FROM recur.fail($1, 1, 'broken')"),
+        &[&ids[0]],
+    );
+    assert!((89..=110).contains(&waits), "{waits}");
+    let accepted: i64 = session.value(
+        "SELECT count(*) FROM recur.fail_many($1, '{1,1,1}', '{a,b,c}') WHERE accepted AND status = 'pending'",
+        &[&ids[1..].to_vec()],
+    );
+    assert_eq!(accepted, 3);
+}

@@ -1,0 +1,4 @@
+mod cancel;
+mod leases;
+mod recover;
+mod retry;

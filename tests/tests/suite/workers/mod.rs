@@ -1,0 +1,6 @@
+mod clock;
+mod crashes;
+mod failover;
+mod hooks;
+mod lifecycle;
+mod logging;
