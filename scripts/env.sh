@@ -1,4 +1,4 @@
-# What every script here agrees on. Source it; it runs nothing but look-ups.
+# Names and functions that the scripts share. Sourcing it changes nothing on the machine.
 #
 #   PG_CONFIG      the server to build for (default: the newest that Debian's packages have installed)
 #   PG_MAJOR       its major version
@@ -9,6 +9,7 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 CARGO_PGRX_VERSION=0.18.1
+CARGO_DENY_VERSION=0.20.2
 SUPPORTED_MAJORS="18 17 16 15" # newest first: the order in which they are preferred
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
@@ -22,7 +23,7 @@ install_packages() {
 }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-# Runs a command as the user that owns the server, from a folder that this user may enter.
+# Runs a command as the server's user, from a folder that this user may enter.
 as_server() {
   if [ "$SERVER_USER" = "$(id -un)" ]; then "$@"; else (cd / && runuser -u "$SERVER_USER" -- "$@"); fi
 }
