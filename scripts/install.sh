@@ -19,16 +19,15 @@ rm -rf "$out"
 mkdir -p "$(dirname "$out")"
 cargo pgrx package --pg-config "$PRIVATE_BIN/pg_config" --out-dir "$out" $FEATURES >"$out.log" 2>&1 &
 build=$!
-# cargo's own progress goes to the log; say from time to time what it is at.
+# cargo's output goes to the log; its latest line is shown as progress.
 while kill -0 $build 2>/dev/null; do
   sleep 1
   line=$(tail -c 300 "$out.log" 2>/dev/null | tr '\r' '\n' | sed '/^$/d' | tail -n 1 | cut -c1-100)
   if [ -n "$line" ] && [ "$line" != "${shown:-}" ]; then printf '    %s\n' "$line"; shown=$line; fi
 done
-wait $build || { tail -n 40 "$out.log" >&2; die "the build failed; all of its output is in $out.log"; }
+wait $build || { tail -n 40 "$out.log" >&2; die "the build failed; its log is $out.log"; }
 
-# Under a temporary name first, then renamed: a server that has the old library mapped keeps it, instead of
-# crashing over a file that changes beneath it.
+# Under a temporary name first, then renamed: overwriting a library in place crashes every server that has it mapped.
 put() {
   $run install -m "$1" "$2" "$3/.$(basename "$2").new"
   $run mv -f "$3/.$(basename "$2").new" "$3/$(basename "$2")"
@@ -37,7 +36,7 @@ find "$out" -name 'pg_recur.so' | while read -r file; do put 755 "$file" "$("$ta
 find "$out" \( -name 'pg_recur.control' -o -name 'pg_recur--*.sql' \) | while read -r file; do
   put 644 "$file" "$("$target" --sharedir)/extension"
 done
-# Frozen scripts of earlier versions, and the ways from them to this one.
+# The frozen scripts of earlier versions, and the upgrades from them to this one.
 find "$ROOT/sql/upgrades" -name 'pg_recur--*.sql' | while read -r file; do
   put 644 "$file" "$("$target" --sharedir)/extension"
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing on a Debian machine: packages by name, and the pinned cargo-pgrx.
-# Does nothing, quickly, where all of it is present.
+# Quick where nothing is missing.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/env.sh"
@@ -71,14 +71,17 @@ fi
 mkdir -p "$ROOT/.cargo"
 "$here/mirror-postgres.sh"
 
-if [ "$(sed -n "s|^pg$PG_MAJOR *= *\"\(.*\)\"|\1|p" "$PGRX_HOME/config.toml" 2>/dev/null)" != "$PRIVATE_BIN/pg_config" ]; then
+if ! grep -qxF "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\"" "$PGRX_HOME/config.toml" 2>/dev/null; then
   say "Registering PostgreSQL $PG_MAJOR with cargo-pgrx"
   mkdir -p "$PGRX_HOME"
-  { echo "[configs]"; grep '^pg[0-9]* *=' "$PGRX_HOME/config.toml" 2>/dev/null | grep -v "^pg$PG_MAJOR " || true
-    echo "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\""; } > "$PGRX_HOME/config.toml.new"
+  {
+    echo "[configs]"
+    grep '^pg[0-9]* *=' "$PGRX_HOME/config.toml" 2>/dev/null | grep -v "^pg$PG_MAJOR " || true
+    echo "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\""
+  } > "$PGRX_HOME/config.toml.new"
   mv "$PGRX_HOME/config.toml.new" "$PGRX_HOME/config.toml"
 fi
 
-# Plain cargo commands (clippy, check, test) find the same PostgreSQL as make does.
+# Plain cargo commands (clippy, check, test) use the same PostgreSQL as make.
 printf '[env]\nPGRX_HOME = "%s"\n' "$PGRX_HOME" > "$ROOT/.cargo/config.toml.new"
 mv "$ROOT/.cargo/config.toml.new" "$ROOT/.cargo/config.toml"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The long form of the tests that need one. PG_RECUR_CRASH_SEED=… repeats what a failed run has printed.
+# The long form of two tests: crashes and a large backlog.
+# PG_RECUR_CRASH_SEED=… repeats a failed run, with the seed that it printed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
