@@ -6,7 +6,7 @@ SHELL := /bin/bash
 export PG_CONFIG
 
 .PHONY: help setup build demo psql stop clean check deny test test-16 test-17 test-18 test-matrix test-crash \
-	test-engine bench bench-full install
+	test-engine test-one bench bench-full install
 
 help: ## what can be made
 	@grep -E '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9 -]+):.*## (.*)/  make \1\t\2/' | expand -t 34
@@ -47,8 +47,11 @@ test-matrix: test ## make test, then 16, 17 and 18
 test-crash: build ## the long form: fifty rounds of crashes, a backlog of a million
 	@scripts/test-crash.sh
 
-test-engine: ## the inner loop: the recurrence engine alone, no server
+test-engine: ## the inner loop of the engine: no server
 	@cargo test -p recurrence
+
+test-one: setup ## the inner loop of the extension: some external tests on a debug build (ARGS="--test consuming claim")
+	@scripts/test-one.sh $(ARGS)
 
 bench: build ## every benchmark, about 15 minutes: bench/RESULTS.md (SECTION=lateness: one of them)
 	@scripts/bench.sh $(SECTION)

@@ -56,5 +56,7 @@ fi
 PRIVATE_PG=$STATE/pg${PG_MAJOR:-}
 PRIVATE_BIN=${PG_CONFIG:+$PRIVATE_PG$("$PG_CONFIG" --bindir)}
 FEATURES="--no-default-features --features pg${PG_MAJOR:-}"
+# What the tests and the benchmarks read to start servers.
+export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
 export PGRX_HOME=$STATE/pgrx
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"

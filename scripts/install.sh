@@ -1,23 +1,30 @@
 #!/usr/bin/env bash
-# Builds the extension in release mode and installs it.
-#   install.sh            into the private mirror: for the demo, the tests and the benchmarks
-#   install.sh --system   into the PostgreSQL that PG_CONFIG names
+# Builds the extension and installs it.
+#   install.sh            a release build, into the private mirror: for the demo, the tests and the benchmarks
+#   install.sh --debug    a debug build, which is quicker to make
+#   install.sh --system   a release build, into the PostgreSQL that PG_CONFIG names
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 target=$PRIVATE_BIN/pg_config
 run=env
-if [ "${1:-}" = --system ]; then
-  target=$PG_CONFIG
-  [ -w "$("$target" --pkglibdir)" ] || run=as_root
-fi
+profile=release
+case ${1:-} in
+  "") ;;
+  --debug) profile=dev ;;
+  --system)
+    target=$PG_CONFIG
+    [ -w "$("$target" --pkglibdir)" ] || run=as_root ;;
+  *) die "usage: install.sh [--debug | --system]" ;;
+esac
 
-say "Building pg_recur for PostgreSQL $PG_MAJOR (release)"
+say "Building pg_recur for PostgreSQL $PG_MAJOR ($profile)"
 cd "$ROOT"
 out=${CARGO_TARGET_DIR:-$ROOT/target}/package-pg$PG_MAJOR
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"
-cargo pgrx package --pg-config "$PRIVATE_BIN/pg_config" --out-dir "$out" $FEATURES >"$out.log" 2>&1 &
+cargo pgrx package --profile "$profile" --pg-config "$PRIVATE_BIN/pg_config" --out-dir "$out" $FEATURES \
+  >"$out.log" 2>&1 &
 build=$!
 # cargo's output goes to the log; its latest line is shown as progress.
 while kill -0 $build 2>/dev/null; do

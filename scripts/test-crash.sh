@@ -4,7 +4,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
-export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
 say "Crashes: ${PG_RECUR_CRASH_ROUNDS:=50} rounds"
 export PG_RECUR_CRASH_ROUNDS
 cargo test -p pg_recur-tests --test crash_rounds -- --nocapture

@@ -12,7 +12,7 @@ step() { say "$1"; shift; "$@"; }
 without_server() {
   step "Formatting" cargo fmt --all --check
   step "Lints" cargo clippy --workspace --all-targets $FEATURES -- -D warnings
-  step "Crates without a server" cargo test -p recurrence -p recur-client -p pg_recur-checks
+  step "Crates without a server" cargo test --workspace --exclude pg_recur --exclude pg_recur-tests --exclude pg_recur-bench
 }
 
 inside_server() {
@@ -28,13 +28,8 @@ inside_server() {
   cargo pgrx test "pg$PG_MAJOR" --package pg_recur --pgdata "$pgdata" "${runas[@]}" --no-default-features
 }
 
-from_outside() {
-  export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
-  cargo test -p pg_recur-tests
-}
-
 if [ "${1:-}" != --server ]; then without_server; fi
 step "Inside the server (PostgreSQL $PG_MAJOR)" inside_server
 # After the tests inside the server, which install a debug build into the private mirror.
 scripts/install.sh
-step "From outside (PostgreSQL $PG_MAJOR)" from_outside
+step "From outside (PostgreSQL $PG_MAJOR)" cargo test -p pg_recur-tests
