@@ -38,7 +38,6 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(wrong_ways(&files));
     findings.extend(cycles(&folders));
     findings.extend(cycles(&files));
-    findings.dedup();
     findings
 }
 
