@@ -12,7 +12,8 @@ step() { say "$1"; shift; "$@"; }
 without_server() {
   step "Formatting" cargo fmt --all --check
   step "Lints" cargo clippy --workspace --all-targets $FEATURES -- -D warnings
-  step "Crates without a server" cargo test --workspace --exclude pg_recur --exclude pg_recur-tests --exclude pg_recur-bench
+  step "Crates without a server" \
+    cargo test --workspace --exclude pg_recur --exclude pg_recur-tests --exclude pg_recur-bench
 }
 
 inside_server() {
