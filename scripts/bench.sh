@@ -2,14 +2,13 @@
 # Runs the benchmarks against clusters of their own and writes bench/RESULTS.md.
 #   bench.sh [--full] [--actions=N,…] [--finished=N] [SECTION …]
 # All sections, or these: engine cache throughput lateness herds idle consume history snapshot growth.
-# --actions and --finished say how many of each there are.
-# Installs what is compared with, if it is missing: Debian's pg_cron, and two job queues from npm.
+# --actions and --finished set how many of each there are.
+# Installs the peers to compare with where they are missing: Debian's pg_cron, and two job queues from npm.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
-export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
 
-# Is this one among the sections? All are where none is named.
+# Is this section to be measured? All are where none is named.
 wants() {
   local word named=false
   for word in "${words[@]}"; do
@@ -23,13 +22,13 @@ wants() {
 }
 words=("$@")
 
-# pg_cron: a library that the private mirror links to. No server but the benchmark's own preloads it.
+# pg_cron is a library that the private mirror links to. Only the benchmark's own servers preload it.
 if wants lateness; then
   library=$("$PG_CONFIG" --pkglibdir)
   if [ ! -e "$library/pg_cron.so" ] && command -v apt-get >/dev/null; then
     say "Installing postgresql-$PG_MAJOR-cron"
     as_root apt-get install -y -qq --no-install-recommends "postgresql-$PG_MAJOR-cron" >/dev/null ||
-      echo "    not to be had: pg_cron is left out"
+      echo "    no such package: pg_cron is left out"
   fi
   if [ -e "$library/pg_cron.so" ]; then
     ln -sfn -t "$PRIVATE_PG$library" "$library/pg_cron.so"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The demo's cluster: its own folder, socket and port; nothing else on this machine is touched.
-#   cluster.sh start | stop | psql [ARGS…] | clean
+# The demo's cluster, with a folder, a socket and a port of its own.
+#   cluster.sh start | stop | psql [ARGS…] | url | clean
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 home=$STATE/demo
 data=$home/data
-# A socket's path may have 107 bytes at the most, and a checkout's may be longer: the sockets stand under /tmp.
+# A socket's path has at most 107 bytes, and a checkout's path may be longer: the sockets stand under /tmp.
 sockets=/tmp/pg_recur-demo-$(printf '%s' "$ROOT" | sha256sum | cut -c1-10)
 port=54321
 
@@ -15,7 +15,7 @@ running() { [ -s "$data/postmaster.pid" ] && as_server "$PRIVATE_BIN/pg_ctl" sta
 start() {
   if ! running; then
     if [ -s "$data/PG_VERSION" ] && [ "$(cat "$data/PG_VERSION")" != "$PG_MAJOR" ]; then
-      say "The demo's cluster is of PostgreSQL $(cat "$data/PG_VERSION"): making a new one"
+      say "Replacing the demo's cluster, which is of PostgreSQL $(cat "$data/PG_VERSION")"
       rm -rf "$home"
     fi
     mkdir -p "$home" "$sockets"
@@ -34,14 +34,14 @@ CONF
     as_server "$PRIVATE_BIN/pg_ctl" start -w -D "$data" -l "$home/server.log" >/dev/null ||
       { tail -n 20 "$home/server.log" >&2; die "the server did not start; its log is $home/server.log"; }
   fi
-  # Where a newcomer looks for it.
+  # For a newcomer who looks for the cluster in the checkout.
   [ "$home" = "$ROOT/.demo" ] || ln -sfn "$home" "$ROOT/.demo"
 }
 
 stop() {
   if running; then
     as_server "$PRIVATE_BIN/pg_ctl" stop -w -m fast -D "$data" >/dev/null
-    echo "The demo's cluster is stopped."
+    echo "The demo's cluster has stopped."
   else
     echo "The demo's cluster is not running."
   fi
@@ -49,7 +49,7 @@ stop() {
 
 case ${1:-} in
   start) start ;;
-  stop) [ -n "${PG_CONFIG:-}" ] || { echo "Nothing has been started here."; exit 0; }; stop ;;
+  stop) [ -n "${PG_CONFIG:-}" ] || { echo "There is no cluster here."; exit 0; }; stop ;;
   psql)
     shift
     [ -s "$data/PG_VERSION" ] || die "there is no cluster yet; make demo creates it"
@@ -60,6 +60,6 @@ case ${1:-} in
     [ -z "${PG_CONFIG:-}" ] || { ! running || stop; }
     as_root rm -rf "$sockets" "$STATE"
     rm -f "$ROOT/.demo"
-    echo "Removed what was made here. Packages and cargo-pgrx stay; cargo clean removes the builds." ;;
-  *) die "usage: cluster.sh start | stop | psql [ARGS] | clean" ;;
+    echo "Removed servers and clusters. Packages and cargo-pgrx stay; cargo clean removes the builds." ;;
+  *) die "usage: cluster.sh start | stop | psql [ARGS] | url | clean" ;;
 esac

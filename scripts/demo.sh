@@ -4,18 +4,19 @@ set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/env.sh"
 
-# However this ends, no process stays behind; make psql starts the cluster again.
+# The cluster stops with the demo, also when the demo fails; make psql starts it again.
 trap '"$here/cluster.sh" stop >/dev/null' EXIT
 
 say "Building the viewer"
 (cd "$ROOT" && cargo build --quiet -p pg_recur-examples)
-# Where the server's user, who owns the socket, can run it.
+# The server's user owns the socket and must be able to run the viewer.
 install -m 755 "${CARGO_TARGET_DIR:-$ROOT/target}/debug/watch" "$STATE/watch"
 
 say "Starting the private cluster"
-"$here/cluster.sh" stop >/dev/null # a running one would still have the old library
+"$here/cluster.sh" stop >/dev/null # a running server keeps the old library
 "$here/cluster.sh" start
-"$here/cluster.sh" psql -X -q -d postgres -c 'SET client_min_messages = warning' -c 'DROP DATABASE IF EXISTS demo' -c 'CREATE DATABASE demo'
+"$here/cluster.sh" psql -X -q -d postgres -c 'SET client_min_messages = warning' \
+  -c 'DROP DATABASE IF EXISTS demo' -c 'CREATE DATABASE demo'
 "$here/cluster.sh" psql -X -q -f - < "$ROOT/examples/demo.sql"
 
 say "Dispatches as they arrive through LISTEN, for 15 seconds"
@@ -24,12 +25,13 @@ as_server "$STATE/watch" "$("$here/cluster.sh" url)" 15
 cat <<TEXT
 
 What to try next
-  make psql     a shell on this cluster (it is started again, and the schedules go on)
+  make psql     a shell on this cluster (which starts again, and the schedules go on)
                   SELECT * FROM recur.overview \\watch 1
-                  SELECT * FROM recur.explain(recur.id_of('heartbeat'), date_trunc('second', now()) - interval '1 second');
+                  SELECT * FROM recur.explain(recur.id_of('heartbeat'),
+                                              date_trunc('second', now()) - interval '1 second');
                   SELECT * FROM recur.preview('30 2 * * *', 'America/Chicago', '2027-03-13', 4);
                   SELECT id, attempt, payload FROM recur.claim(5);
                   SELECT * FROM recur.stats;
-  make stop     ends it
-  make clean    removes it
+  make stop     stop the cluster
+  make clean    remove the cluster
 TEXT

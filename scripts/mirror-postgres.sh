@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes a private mirror of the chosen PostgreSQL: its programs copied, all else linked.
+# Makes a private mirror of the chosen PostgreSQL: programs that start servers are copied, everything else is linked.
 #
-# PostgreSQL finds its libraries and extensions relative to where its program stands, so a server
-# started from the mirror looks for them in the mirror. The extension under development is installed
-# there: no root needed, and no server that already runs on this machine can see or lose a file.
+# PostgreSQL finds its libraries and extensions relative to its program's path, so a server started from the mirror
+# looks for them in the mirror. The extension under development is installed there: this needs no root, and no other
+# server on this machine sees or loses a file.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -18,7 +18,7 @@ chmod 755 "$STATE" "$PRIVATE_PG"
 bindir=$("$PG_CONFIG" --bindir)
 mkdir -p "$PRIVATE_PG$bindir"
 for program in postgres initdb pg_ctl pg_config; do
-  # A program follows links to where it really is: these four must be copies.
+  # A program resolves links to its own path: these four must be copies.
   cp -L "$bindir/$program" "$PRIVATE_PG$bindir/"
 done
 
@@ -42,7 +42,11 @@ link_entries "$sharedir"
 rm -f "$PRIVATE_PG$sharedir/extension"
 link_entries "$sharedir/extension"
 rm -f "$PRIVATE_PG$pkglibdir"/pg_recur* "$PRIVATE_PG$sharedir/extension"/pg_recur*
-for folder in "$("$PG_CONFIG" --includedir-server)" "$("$PG_CONFIG" --includedir)" "$("$PG_CONFIG" --libdir)" "$("$PG_CONFIG" --localedir)"; do
+for kind in includedir-server includedir libdir localedir; do
+  folder=$("$PG_CONFIG" "--$kind")
   [ ! -d "$folder" ] || link_folder "$folder"
 done
+# Programs from a wheel load libraries from a folder beside their package, found relative to themselves.
+package=$(dirname "$(dirname "$bindir")")
+[ ! -d "$package.libs" ] || link_folder "$package.libs"
 printf '%s' "$stamp" > "$PRIVATE_PG/.mirror"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing on a Debian machine: packages by name, and the pinned cargo-pgrx.
-# Does nothing, quickly, where all of it is present.
+# Quick where nothing is missing.
 set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/env.sh"
@@ -12,7 +12,7 @@ need() { command -v "$1" >/dev/null || wanted="$wanted $2"; }
 need cc build-essential
 need clang clang
 need pkg-config pkg-config
-# For the tests of the consumers in examples/, and of PgBouncer in front of the server.
+# For the tests of the consumers in examples/ and of PgBouncer, and for fetching servers.
 need python3 python3
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted="$wanted python3-venv"
 need node nodejs
@@ -23,16 +23,14 @@ need npm npm
 # Debian's server without its headers: the package that has them belongs to the same version.
 case ${PG_CONFIG:-} in
   /usr/lib/postgresql/*)
-    [ -e "$("$PG_CONFIG" --includedir-server 2>/dev/null)/postgres.h" ] || wanted="$wanted postgresql-server-dev-$PG_MAJOR" ;;
+    [ -e "$("$PG_CONFIG" --includedir-server 2>/dev/null)/postgres.h" ] ||
+      wanted="$wanted postgresql-server-dev-$PG_MAJOR" ;;
 esac
 ls /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* >/dev/null 2>&1 || wanted="$wanted libclang-dev"
-if [ -z "${PG_CONFIG:-}" ] || [ -n "$wanted" ]; then
-  command -v apt-get >/dev/null ||
-    die "missing:$wanted${PG_CONFIG:- PostgreSQL}; this is no Debian, so install them yourself and pass PG_CONFIG=/path/to/pg_config"
-  [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die "missing:$wanted; install them, or install sudo so that this script can"
-fi
+
+# No server: the newest one that this machine's packages offer.
 if [ -z "${PG_CONFIG:-}" ]; then
-  say "Updating the package lists"
+  command -v apt-get >/dev/null || die "there is no PostgreSQL here; pass PG_CONFIG=/path/to/pg_config"
   as_root apt-get update -qq
   for major in $SUPPORTED_MAJORS; do
     if apt-cache show "postgresql-server-dev-$major" >/dev/null 2>&1; then
@@ -40,29 +38,27 @@ if [ -z "${PG_CONFIG:-}" ]; then
       break
     fi
   done
-  case $wanted in *postgresql-*) ;; *) die "no PostgreSQL of $SUPPORTED_MAJORS among this machine's packages; pass PG_CONFIG=/path/to/pg_config" ;; esac
-elif [ -n "$wanted" ]; then
-  as_root apt-get update -qq
+  [[ $wanted == *postgresql-* ]] ||
+    die "no PostgreSQL of $SUPPORTED_MAJORS among this machine's packages; pass PG_CONFIG=/path/to/pg_config"
 fi
 if [ -n "$wanted" ]; then
-  say "Installing packages:$wanted"
-  export DEBIAN_FRONTEND=noninteractive
   config=/etc/postgresql-common/createcluster.conf
   if [[ $wanted == *postgresql-* ]] && [ ! -e "$config" ]; then
-    # Debian's package would create and start a cluster of its own: not asked for, so not done.
-    as_root apt-get install -y -qq --no-install-recommends postgresql-common >/dev/null
+    # Debian's package would create and start a cluster of its own, which is switched off for this installation.
+    install_packages postgresql-common
     as_root cp "$config" "$config.pg_recur"
     as_root sed -i -E 's/^#?create_main_cluster.*/create_main_cluster = false/' "$config"
-    as_root apt-get install -y -qq --no-install-recommends $wanted >/dev/null
+    install_packages $wanted
     as_root mv "$config.pg_recur" "$config"
   else
-    as_root apt-get install -y -qq --no-install-recommends $wanted >/dev/null
+    install_packages $wanted
   fi
   . "$here/env.sh"
-  [ -n "${PG_CONFIG:-}" ] || die "the packages were installed, but no server's pg_config was found; pass PG_CONFIG=/path/to/pg_config"
+  [ -n "${PG_CONFIG:-}" ] || die "the packages came without a server's pg_config; pass PG_CONFIG=/path/to/pg_config"
 fi
 [ -x "$("$PG_CONFIG" --bindir)/initdb" ] || die "$PG_CONFIG names no server: $("$PG_CONFIG" --bindir)/initdb is missing"
-[ -e "$("$PG_CONFIG" --includedir-server)/postgres.h" ] || die "the server's headers are missing: install postgresql-server-dev-$PG_MAJOR"
+[ -e "$("$PG_CONFIG" --includedir-server)/postgres.h" ] ||
+  die "the server's headers are missing: install postgresql-server-dev-$PG_MAJOR"
 if [ "$(id -u)" = 0 ]; then
   id "$SERVER_USER" >/dev/null 2>&1 || as_root useradd --system --shell /bin/bash "$SERVER_USER"
 fi
@@ -75,14 +71,17 @@ fi
 mkdir -p "$ROOT/.cargo"
 "$here/mirror-postgres.sh"
 
-if [ "$(sed -n "s|^pg$PG_MAJOR *= *\"\(.*\)\"|\1|p" "$PGRX_HOME/config.toml" 2>/dev/null)" != "$PRIVATE_BIN/pg_config" ]; then
-  say "Telling cargo-pgrx about PostgreSQL $PG_MAJOR"
+if ! grep -qxF "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\"" "$PGRX_HOME/config.toml" 2>/dev/null; then
+  say "Registering PostgreSQL $PG_MAJOR with cargo-pgrx"
   mkdir -p "$PGRX_HOME"
-  { echo "[configs]"; grep '^pg[0-9]* *=' "$PGRX_HOME/config.toml" 2>/dev/null | grep -v "^pg$PG_MAJOR " || true
-    echo "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\""; } > "$PGRX_HOME/config.toml.new"
+  {
+    echo "[configs]"
+    grep '^pg[0-9]* *=' "$PGRX_HOME/config.toml" 2>/dev/null | grep -v "^pg$PG_MAJOR " || true
+    echo "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\""
+  } > "$PGRX_HOME/config.toml.new"
   mv "$PGRX_HOME/config.toml.new" "$PGRX_HOME/config.toml"
 fi
 
-# Plain cargo commands (clippy, check, test) find the same PostgreSQL as make does.
+# Plain cargo commands (clippy, check, test) use the same PostgreSQL as make.
 printf '[env]\nPGRX_HOME = "%s"\n' "$PGRX_HOME" > "$ROOT/.cargo/config.toml.new"
 mv "$ROOT/.cargo/config.toml.new" "$ROOT/.cargo/config.toml"

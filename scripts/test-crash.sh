@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The long form of the tests that need one. PG_RECUR_CRASH_SEED=… repeats what a failed run has printed.
+# The long form of two tests: crashes and a large backlog.
+# PG_RECUR_CRASH_SEED=… repeats a failed run, with the seed that it printed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
-export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
 say "Crashes: ${PG_RECUR_CRASH_ROUNDS:=50} rounds"
 export PG_RECUR_CRASH_ROUNDS
 cargo test -p pg_recur-tests --test crash_rounds -- --nocapture

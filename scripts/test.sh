@@ -1,32 +1,36 @@
 #!/usr/bin/env bash
-# Everything that must hold: formatting, lints, the engine, the tests inside a server, and the tests that drive real
-# servers from outside. Each server is made for the test and removed after it.
+# Everything that must hold: formatting, lints, the crates without a server, the tests inside a server, and the tests
+# that drive real servers from outside. Each server is made for its test and removed afterwards.
+#   test.sh             all of it, on the server that PG_CONFIG names
+#   test.sh --server    only what depends on the server
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
 
-say "Formatting"
-cargo fmt --all --check
-say "Lints"
-cargo clippy --workspace --all-targets $FEATURES -- -D warnings
-say "The engine, and the examples in the client's documentation"
-cargo test -p recurrence -p recur-client
+step() { say "$1"; shift; "$@"; }
 
-say "Inside the server (PostgreSQL $PG_MAJOR)"
-pgdata=$(mktemp -d /tmp/pg_recur-pgdata.XXXXXX)
-cleanup() { as_root rm -rf "$pgdata"; }
-trap cleanup EXIT
-runas=()
-if [ "$(id -u)" = 0 ]; then
-  chown "$SERVER_USER" "$pgdata"
-  runas=(--runas "$SERVER_USER")
-fi
-# cargo-pgrx installs over what is there, and a demo's server may have it mapped: unlinked, the old file stays its own.
-rm -f "$("$PRIVATE_BIN/pg_config" --pkglibdir)/pg_recur.so"
-cargo pgrx test "pg$PG_MAJOR" --package pg_recur --pgdata "$pgdata" "${runas[@]}" --no-default-features
+without_server() {
+  step "Formatting" cargo fmt --all --check
+  step "Lints" cargo clippy --workspace --all-targets $FEATURES -- -D warnings
+  step "Crates without a server" \
+    cargo test --workspace --exclude pg_recur --exclude pg_recur-tests --exclude pg_recur-bench
+}
 
-# After the in-server tests: they install a build of their own into the private mirror.
-"$ROOT/scripts/install.sh"
-say "From outside (PostgreSQL $PG_MAJOR)"
-export PG_RECUR_BIN=$PRIVATE_BIN PG_RECUR_SERVER_USER=$SERVER_USER PG_RECUR_STATE=$STATE
-cargo test -p pg_recur-tests
+inside_server() {
+  local runas=()
+  pgdata=$(mktemp -d /tmp/pg_recur-pgdata.XXXXXX)
+  trap 'as_root rm -rf "$pgdata"' EXIT
+  if [ "$(id -u)" = 0 ]; then
+    chown "$SERVER_USER" "$pgdata"
+    runas=(--runas "$SERVER_USER")
+  fi
+  # cargo-pgrx overwrites the library in place, and a demo's server may have it mapped: unlink the old file first.
+  rm -f "$("$PRIVATE_BIN/pg_config" --pkglibdir)/pg_recur.so"
+  cargo pgrx test "pg$PG_MAJOR" --package pg_recur --pgdata "$pgdata" "${runas[@]}" --no-default-features
+}
+
+if [ "${1:-}" != --server ]; then without_server; fi
+step "Inside the server (PostgreSQL $PG_MAJOR)" inside_server
+# After the tests inside the server, which install a debug build into the private mirror.
+scripts/install.sh
+step "From outside (PostgreSQL $PG_MAJOR)" cargo test -p pg_recur-tests
