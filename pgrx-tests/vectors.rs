@@ -61,9 +61,12 @@ mod tests {
 
     #[pg_test]
     fn cron_vectors() {
-        for vector in lines(include_str!("../crates/recurrence/tests/vectors/cron.jsonl"))
-            .chain(lines(include_str!("../crates/recurrence/tests/vectors/dst.jsonl")))
-        {
+        for vector in lines(include_str!(
+            "../crates/recurrence/tests/vectors/cron.jsonl"
+        ))
+        .chain(lines(include_str!(
+            "../crates/recurrence/tests/vectors/dst.jsonl"
+        ))) {
             let schedule = vector["expr"].as_str().unwrap();
             let valid = Spi::get_one_with_args::<bool>(
                 "SELECT recur.is_valid_schedule($1)",
@@ -81,7 +84,9 @@ mod tests {
 
     #[pg_test]
     fn structured_rule_vectors() {
-        for vector in lines(include_str!("../crates/recurrence/tests/vectors/every.jsonl")) {
+        for vector in lines(include_str!(
+            "../crates/recurrence/tests/vectors/every.jsonl"
+        )) {
             if vector.get("between").is_some() && vector.get("between_hours").is_none() {
                 continue; // Windows with minutes: ours are of whole hours.
             }
@@ -97,7 +102,9 @@ mod tests {
 
     #[pg_test]
     fn invalid_vectors() {
-        for vector in lines(include_str!("../crates/recurrence/tests/vectors/invalid.jsonl")) {
+        for vector in lines(include_str!(
+            "../crates/recurrence/tests/vectors/invalid.jsonl"
+        )) {
             if !vector["contested"].is_null() {
                 continue;
             }
@@ -130,7 +137,9 @@ mod tests {
 
     #[pg_test]
     fn rrule_vectors() {
-        for mut vector in lines(include_str!("../crates/recurrence/tests/vectors/rrule.jsonl")) {
+        for mut vector in lines(include_str!(
+            "../crates/recurrence/tests/vectors/rrule.jsonl"
+        )) {
             let mut schedule = format!("RRULE:{}", vector["rrule"].as_str().unwrap());
             for name in ["EXDATE", "RDATE"] {
                 if let Some(times) = vector[name.to_lowercase()].as_array() {
@@ -153,7 +162,9 @@ mod tests {
 
     #[pg_test]
     fn duration_vectors() {
-        for vector in lines(include_str!("../crates/recurrence/tests/vectors/duration.jsonl")) {
+        for vector in lines(include_str!(
+            "../crates/recurrence/tests/vectors/duration.jsonl"
+        )) {
             if !vector["contested"].is_null() {
                 continue; // The engine's own tests list these, each with its reason.
             }

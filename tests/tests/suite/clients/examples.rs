@@ -3,12 +3,12 @@
 use nix::sys::signal::Signal;
 use pg_recur_tests::consumers::{Example, LANGUAGES, Language};
 use pg_recur_tests::{Cluster, Session, Shutdown, eventually};
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 fn mail(session: &mut Session, payload: &str) -> Uuid {
     session.value(
-        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload)
-         VALUES (gen_random_uuid(), now(), 'enqueue', 'mailer', 'email', $1::text::jsonb) RETURNING id",
+        "SELECT id FROM recur.enqueue('mailer', 'email', $1::text::jsonb)",
         &[&payload],
     )
 }
@@ -136,5 +136,30 @@ fn what_takes_too_long_to_finish_is_given_back() {
             "{language:?}"
         );
         session.execute("SELECT recur.cancel($1)", &[&id]);
+    }
+}
+
+/// Far more than a stop takes, far less than the pauses between two attempts to connect add up to.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_stop_works_while_the_server_is_away() {
+    let mut cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    for language in LANGUAGES {
+        let id = mail(&mut session, r#"{"to": "before"}"#);
+        let mut consumer = Example::start(language, &cluster, "app", &[("POLL", "0.1")]);
+        eventually("it runs", || state(&mut session, id) == "completed 1");
+        cluster.stop(Shutdown::Fast);
+        eventually("it tries to connect", || {
+            consumer.output().matches("no connection").count() >= 3
+        });
+        let asked = Instant::now();
+        consumer.signal(Signal::SIGTERM);
+        assert!(consumer.wait().success(), "{}", consumer.output());
+        assert!(asked.elapsed() < AT_ONCE, "{language:?}");
+        assert!(consumer.output().ends_with("stopped\n"), "{language:?}");
+        cluster.launch();
+        session = cluster.session("app");
     }
 }

@@ -2,7 +2,7 @@
 
 use pg_recur_tests::queue::{idle_action, let_lease_run_out, queue, queue_for, status};
 use pg_recur_tests::{Cluster, eventually};
-use recur_client::{Claim, Completion, Consumer, Error, Failure, Session};
+use recur_client::{Claim, Completion, Consumer, Error, Failure, Session, Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,9 @@ fn errors_have_types() {
         over.to_string(),
         format!("attempt 2 of dispatch {id} is not running")
     );
-    assert!(!runtime.block_on(session.extend(id, 1, None)).unwrap());
+    let renewed = runtime.block_on(session.extend(id, 1, None)).unwrap();
+    assert_eq!((renewed.status, renewed.attempt), (Status::Running, 1));
+    assert!(!renewed.cancel_requested);
     let_lease_run_out(&mut admin, id);
     let over = runtime.block_on(session.release(id, 1)).unwrap_err();
     assert!(matches!(over, Error::AttemptOver(_)), "{over}");
@@ -83,7 +85,7 @@ fn errors_have_types() {
     let gone = runtime.block_on(session.claim(&claim)).unwrap_err();
     assert!(gone.is_disconnected(), "{gone}");
     let misconfigured = runtime
-        .block_on(Consumer::builder("dbname=app").run())
+        .block_on(Consumer::builder("host=/tmp dbname=app").run())
         .unwrap_err();
     assert!(matches!(misconfigured, Error::Configuration(_)));
 }
@@ -112,7 +114,7 @@ fn handlers_complete_fail_panic_and_leave_contexts() {
         .handler("empty", |_| async { Ok::<(), Failure>(()) })
         .handler("failing", |_| async { "x".parse::<i32>().map(drop) })
         .handler("hopeless", |_| async {
-            Err::<(), _>(Failure::for_good("no way"))
+            Err::<(), _>(Failure::permanent("no way"))
         })
         .handler("panicking", |_| async {
             if true {
