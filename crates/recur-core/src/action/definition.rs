@@ -1,0 +1,192 @@
+//! What people wrote of an action.
+
+use chrono::{DateTime, Utc};
+
+use super::changes::Changes;
+use super::check::checked;
+use super::columns::{Column, DefaultValue, OVERLAP_WITH_CONTEXT, OVERLAP_WITHOUT_CONTEXT};
+use super::environment::Environment;
+use super::interval::Interval;
+use super::invalid::Invalid;
+use super::value::{Json, Value, instant_text};
+
+/// The most bytes of all names of an identity: an entry of a B-tree holds 2,704, the owner and headers included.
+const MAX_IDENTITY_BYTES: usize = 2_500;
+
+/// The values of all columns of [`Column::DEFINITION`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition<J> {
+    values: Vec<Value<J>>,
+}
+
+impl<J: Json> Definition<J> {
+    /// The definition of an action that is created now: what is given, checked and in canonical form, and defaults.
+    pub fn new(
+        changes: &Changes<J>,
+        now: DateTime<Utc>,
+        environment: &Environment<'_>,
+    ) -> Result<Definition<J>, Invalid> {
+        let value = |column: Column| match changes.given(column) {
+            Some(value) => checked(column, value, environment),
+            None => default_value(column.spec().default)
+                .or_else(|| computed(column, changes, now, environment))
+                .ok_or_else(|| Invalid::missing(column.name())),
+        };
+        let values = Column::DEFINITION.iter().map(|column| value(*column));
+        let definition = Definition {
+            values: values.collect::<Result<_, _>>()?,
+        };
+        definition.check_together()?;
+        Ok(definition)
+    }
+
+    /// A definition as it is stored. What was valid when it was written is not checked again.
+    pub fn stored(value: impl FnMut(Column) -> Value<J>) -> Definition<J> {
+        Definition {
+            values: Column::DEFINITION.iter().copied().map(value).collect(),
+        }
+    }
+
+    /// The value of a column; NULL for one of the state.
+    pub fn get(&self, column: Column) -> &Value<J> {
+        self.values.get(column as usize).unwrap_or(&Value::Null)
+    }
+
+    /// All columns with their values, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (Column, &Value<J>)> {
+        Column::DEFINITION.iter().copied().zip(&self.values)
+    }
+
+    pub(super) fn set(&mut self, column: Column, value: Value<J>) {
+        if let Some(place) = self.values.get_mut(column as usize) {
+            *place = value;
+        }
+    }
+
+    /// Refuses values that are right by themselves but not together.
+    pub(super) fn check_together(&self) -> Result<(), Invalid> {
+        let identity = Column::DEFINITION
+            .iter()
+            .filter(|column| column.is_identity());
+        let bytes: usize = identity
+            .map(|column| self.text(*column).map_or(0, str::len))
+            .sum();
+        if bytes > MAX_IDENTITY_BYTES {
+            let problem = format!(
+                "name, namespace, tenant and subject have {bytes} bytes together, \
+                 and at most {MAX_IDENTITY_BYTES} are allowed"
+            );
+            return Err(
+                Invalid::argument("name", self.name(), &problem).with_hint("Choose shorter names.")
+            );
+        }
+        match (self.starts_at(), self.ends_at()) {
+            (Some(start), Some(end)) if end < start => {
+                let problem = format!(
+                    "must not lie before starts_at, which is {}",
+                    instant_text(start)
+                );
+                Err(Invalid::argument("ends_at", &instant_text(end), &problem)
+                    .with_hint("Leave it out for no end."))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Typed access.
+impl<J: Json> Definition<J> {
+    fn text(&self, column: Column) -> Option<&str> {
+        self.get(column).as_text()
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.text(Column::Name).unwrap_or_default()
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        self.text(Column::Namespace).unwrap_or_default()
+    }
+
+    /// The tenant.
+    pub fn tenant(&self) -> &str {
+        self.text(Column::Tenant).unwrap_or_default()
+    }
+
+    /// The subject, if there is one.
+    pub fn subject(&self) -> Option<&str> {
+        self.text(Column::Subject)
+    }
+
+    /// The schedule in canonical form.
+    pub fn schedule(&self) -> &str {
+        self.text(Column::Schedule).unwrap_or_default()
+    }
+
+    /// The name of the time zone.
+    pub fn timezone(&self) -> &str {
+        self.text(Column::Timezone).unwrap_or_default()
+    }
+
+    /// The instant before which nothing fires.
+    pub fn starts_at(&self) -> Option<DateTime<Utc>> {
+        self.get(Column::StartsAt).as_instant()
+    }
+
+    /// The instant after which nothing fires.
+    pub fn ends_at(&self) -> Option<DateTime<Utc>> {
+        self.get(Column::EndsAt).as_instant()
+    }
+
+    /// The number of runs after which the action ends.
+    pub fn max_runs(&self) -> Option<i64> {
+        self.get(Column::MaxRuns).as_int()
+    }
+
+    /// How far ahead dispatches are created.
+    pub fn horizon(&self) -> Option<Interval> {
+        self.get(Column::Horizon).as_interval()
+    }
+
+    /// How many dispatches are created ahead.
+    pub fn horizon_count(&self) -> Option<i64> {
+        self.get(Column::HorizonCount).as_int()
+    }
+
+    /// Are dispatches created ahead?
+    pub fn has_horizon(&self) -> bool {
+        self.horizon().is_some() || self.horizon_count().is_some()
+    }
+}
+
+/// A default that stands in the table; None for one that is computed or missing.
+pub(super) fn default_value<J: Json>(default: DefaultValue) -> Option<Value<J>> {
+    match default {
+        DefaultValue::Required | DefaultValue::Computed => None,
+        DefaultValue::Null => Some(Value::Null),
+        DefaultValue::Text(text) => Some(text.into()),
+        DefaultValue::Int(number) => Some(Value::Int(number)),
+        DefaultValue::Bool(truth) => Some(Value::Bool(truth)),
+        DefaultValue::Interval(interval) => Some(Value::Interval(interval)),
+        DefaultValue::Json(text) => Some(Value::Json(J::from_text(text))),
+    }
+}
+
+fn computed<J: Json>(
+    column: Column,
+    changes: &Changes<J>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Option<Value<J>> {
+    match column {
+        Column::Timezone => Some(environment.default_timezone.name().into()),
+        Column::StartsAt => Some(Value::Instant(now)),
+        Column::Overlap => Some(match changes.given(Column::Context) {
+            Some(_) => OVERLAP_WITH_CONTEXT.into(),
+            None => OVERLAP_WITHOUT_CONTEXT.into(),
+        }),
+        _ => None,
+    }
+}

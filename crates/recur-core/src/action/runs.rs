@@ -1,0 +1,201 @@
+//! When an action runs next: after its creation, after a change, after a pause.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use recurrence::{Bounds, OnFold, OnGap, Recurrence, RecurrenceError};
+
+use super::check;
+use super::columns::Column;
+use super::definition::Definition;
+use super::environment::Environment;
+use super::event::{Event, EventKind};
+use super::invalid::{Code, Invalid};
+use super::state::{Action, Timer};
+use super::value::{Json, Value, instant_text};
+
+/// Missed occurrences are not counted beyond this number.
+const MOST_COUNTED: u64 = 10_000_000;
+
+/// The resolution of instants in PostgreSQL.
+const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
+
+/// The instant just before another one: an occurrence strictly after it may be at that one.
+pub(super) fn just_before(instant: DateTime<Utc>) -> DateTime<Utc> {
+    instant.checked_sub_signed(MICROSECOND).unwrap_or(instant)
+}
+
+/// The definition's recurrence, regardless of the number of runs; None if it has no occurrence at all.
+fn recurrence<J: Json>(
+    definition: &Definition<J>,
+    environment: &Environment<'_>,
+) -> Result<Option<Recurrence>, Invalid> {
+    let text = definition.schedule();
+    let schedule = check::schedule(Column::Schedule.name(), text, environment)?;
+    let zone = check::zone(Column::Timezone.name(), definition.timezone())?;
+    let bounds = Bounds {
+        starts_at: definition.starts_at(),
+        ends_at: definition.ends_at(),
+        max_runs: None,
+    };
+    let on_gap: OnGap = policy(definition, Column::OnDstGap)?;
+    let on_fold: OnFold = policy(definition, Column::OnDstFold)?;
+    match Recurrence::new(schedule, zone, bounds, on_gap, on_fold) {
+        Ok(recurrence) => Ok(Some(recurrence)),
+        Err(RecurrenceError::NeverOccurs { .. }) => Ok(None),
+        Err(error) => Err(Invalid::argument("schedule", text, &error.to_string())),
+    }
+}
+
+fn policy<J: Json, P: FromStr>(definition: &Definition<J>, column: Column) -> Result<P, Invalid> {
+    let name = definition.get(column).as_text().unwrap_or_default();
+    name.parse()
+        .map_err(|_| Invalid::argument(column.name(), name, "is unknown"))
+}
+
+/// The first occurrence strictly after an instant.
+pub(super) fn next_run<J: Json>(
+    definition: &Definition<J>,
+    after: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Result<Option<DateTime<Utc>>, Invalid> {
+    let recurrence = recurrence(definition, environment)?;
+    Ok(recurrence
+        .and_then(|recurrence| recurrence.next_after(after))
+        .map(|occurrence| occurrence.at))
+}
+
+/// The first occurrence after an instant. An action that will never fire is a mistake, and refused.
+pub(super) fn first_run<J: Json>(
+    definition: &Definition<J>,
+    after: DateTime<Utc>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Result<DateTime<Utc>, Invalid> {
+    if let Some(end) = definition.ends_at().filter(|end| *end <= now) {
+        return Err(
+            Invalid::argument("ends_at", &instant_text(end), "must lie in the future")
+                .with_hint("Leave it out for no end."),
+        );
+    }
+    check_spacing(definition, environment)?;
+    next_run(definition, after, environment)?.ok_or_else(|| {
+        Invalid::argument(
+            "schedule",
+            definition.schedule(),
+            "it has no occurrence within starts_at and ends_at",
+        )
+        .with_hint("recur.preview shows the occurrences of a schedule.")
+    })
+}
+
+/// The answer depends on the schedule alone, never on the moment of the question.
+fn check_spacing<J: Json>(
+    definition: &Definition<J>,
+    environment: &Environment<'_>,
+) -> Result<(), Invalid> {
+    let least = environment.limits.min_interval;
+    let text = definition.schedule();
+    match check::schedule(Column::Schedule.name(), text, environment)?.shortest_gap() {
+        Some(gap) if gap < least => {
+            let problem =
+                format!("it can recur after {gap:?}, and recur.min_interval is {least:?}");
+            Err(Invalid::argument("schedule", text, &problem)
+                .with_hint("Choose a schedule with longer pauses."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first run after a pause: what was due in the meantime is not made up for.
+pub(super) fn resumed_run<J: Json>(
+    definition: &Definition<J>,
+    run_count: i64,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Result<DateTime<Utc>, Invalid> {
+    let name = definition.name();
+    if let Some(max_runs) = definition
+        .max_runs()
+        .filter(|max_runs| run_count >= *max_runs)
+    {
+        let message = format!("action \"{name}\" has had all of its {max_runs} runs");
+        return Err(
+            Invalid::new(Code::NotInPrerequisiteState, message).with_hint("Raise max_runs first.")
+        );
+    }
+    next_run(definition, now, environment)?.ok_or_else(|| {
+        let end = definition
+            .ends_at()
+            .map_or("not set".to_owned(), instant_text);
+        Invalid::new(
+            Code::NotInPrerequisiteState,
+            format!("action \"{name}\" has no occurrence left"),
+        )
+        .with_detail(format!(
+            "Its schedule is \"{}\" and its ends_at is {end}.",
+            definition.schedule()
+        ))
+        .with_hint("Change the schedule or ends_at first.")
+    })
+}
+
+/// Can the action be resumed: is it paused, has it not ended, and has it an occurrence left?
+pub fn is_resumable<J: Json>(
+    action: &Action<J>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> bool {
+    let Timer {
+        enabled,
+        ended_reason,
+        run_count,
+        ..
+    } = &action.timer;
+    !enabled
+        && ended_reason.is_none()
+        && resumed_run(&action.definition, *run_count, now, environment).is_ok()
+}
+
+/// The event of the occurrences that passed during a pause, if there were any.
+pub(super) fn skipped_while_paused<J: Json>(
+    definition: &Definition<J>,
+    missed_from: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Result<Option<Event<J>>, Invalid> {
+    let Some(from) = missed_from.filter(|from| *from <= now) else {
+        return Ok(None);
+    };
+    let Some(recurrence) = recurrence(definition, environment)? else {
+        return Ok(None);
+    };
+    let count = recurrence.count_between(just_before(from), now, MOST_COUNTED);
+    if count == 0 {
+        return Ok(None);
+    }
+    let until = recurrence
+        .previous_or_at(now)
+        .map(|occurrence| occurrence.at);
+    let event = Event::new(EventKind::Skipped)
+        .with("reason", "paused")
+        .with("from", from)
+        .with("until", until)
+        .with(
+            "count",
+            Value::Int(i64::try_from(count).unwrap_or(i64::MAX)),
+        );
+    Ok(Some(event))
+}
+
+/// When the dispatcher has to look at the action. With a horizon that is now: dispatches may have to be created ahead.
+pub(super) fn due_at<J: Json>(
+    definition: &Definition<J>,
+    next_run_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
+    match definition.has_horizon() {
+        true => next_run_at.map(|next| next.min(now)),
+        false => next_run_at,
+    }
+}

@@ -1,0 +1,77 @@
+//! The answer of a decision.
+
+use crate::choice::choice;
+use chrono::{DateTime, Utc};
+
+/// What to do with one action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The occurrences to dispatch, in order.
+    pub fire: Vec<DateTime<Utc>>,
+    /// The occurrences that do not fire, and why.
+    pub skipped: Vec<Skipped>,
+    /// True if the action's earlier dispatches are to be cancelled.
+    pub cancels_previous: bool,
+    /// What the action does after that.
+    pub then: Then,
+}
+
+/// A run of occurrences that do not fire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Why they do not fire.
+    pub reason: SkipReason,
+    /// The first of them.
+    pub from: DateTime<Utc>,
+    /// The last of them.
+    pub until: DateTime<Utc>,
+    /// How many there are; very many are counted only up to a limit.
+    pub count: u64,
+}
+
+choice! {
+    /// Why an occurrence does not fire, as recorded in the event.
+    pub enum SkipReason in "reason" {
+        /// It was seen too late, or a later one stands for it.
+        Misfire = "misfire",
+        /// An earlier dispatch is unfinished.
+        Overlap = "overlap",
+    }
+}
+
+/// What an action does after a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It waits for its next occurrence.
+    Wait {
+        /// The next occurrence that is to be dispatched.
+        next_run_at: DateTime<Utc>,
+        /// When to decide again: at that occurrence, or earlier if it is dispatched ahead.
+        due_at: DateTime<Utc>,
+    },
+    /// It has ended.
+    End(EndReason),
+}
+
+choice! {
+    /// Why an action has ended, as stored in `ended_reason`.
+    pub enum EndReason in "ended_reason" {
+        /// `max_runs` is reached.
+        Exhausted = "exhausted",
+        /// Nothing more occurs up to `ends_at`.
+        Expired = "expired",
+        /// The schedule itself has come to its end.
+        NoNext = "no_next",
+    }
+}
+
+impl EndReason {
+    /// The kind of the event that records the end.
+    pub const fn event_kind(self) -> &'static str {
+        match self {
+            EndReason::Exhausted => "action.exhausted",
+            EndReason::Expired => "action.expired",
+            EndReason::NoNext => "action.no_next",
+        }
+    }
+}

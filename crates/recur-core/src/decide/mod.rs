@@ -1,0 +1,314 @@
+//! What to do with an action that is due: a pure function of the action and `now`.
+//!
+//! A due action has one or more occurrences between `next_run_at` and `now`. The misfire policy decides which of
+//! them fire, then the number of runs that the action has left, then the overlap policy. Every occurrence that does
+//! not fire is named with a reason. Thousands of missed occurrences are counted, not walked through.
+//!
+//! An action can also be staged: dispatched ahead of its instant, so that the instant itself costs only a
+//! notification. See [`Mode::Stage`].
+
+mod decision;
+mod missed;
+mod repeated;
+#[cfg(test)]
+mod tests;
+
+pub use decision::{Decision, EndReason, SkipReason, Skipped, Then};
+pub use repeated::Repeated;
+
+use crate::policy::{Horizon, Overlap, Policy};
+use chrono::{DateTime, TimeDelta, Utc};
+use missed::Missed;
+use recurrence::Recurrence;
+
+type Instant = DateTime<Utc>;
+
+/// A due action, as far as the decision depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Due<'a> {
+    /// When the action occurs.
+    pub recurrence: &'a Recurrence,
+    /// The earliest occurrence that has not been dispatched.
+    pub next_run_at: Instant,
+    /// How many dispatches the action has had.
+    pub run_count: i64,
+    /// How many it may have.
+    pub max_runs: Option<i64>,
+    /// What the action wants done.
+    pub policy: Policy,
+    /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`].
+    pub unfinished: Unfinished,
+}
+
+/// Which dispatches of an action are unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// At least one waits to be claimed.
+    pub pending: bool,
+    /// At least one is running.
+    pub running: bool,
+}
+
+impl Overlap {
+    /// Does the decision depend on [`Due::unfinished`]?
+    pub fn needs_unfinished(self) -> bool {
+        self != Overlap::Allow
+    }
+}
+
+/// What is asked of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The action is due now.
+    Due,
+    /// The action is due later: dispatch its occurrences up to `until` ahead of their time, if nothing can change
+    /// the decision before they come.
+    ///
+    /// Left to its instant is an action that
+    /// - may overlap with itself only under conditions, because they are not known before the instant,
+    /// - has a horizon, which dispatches ahead by itself,
+    /// - ends with these occurrences, because it can still be paused or edited, and an ended action can't,
+    /// - is due already, or only after `until`.
+    Stage {
+        /// The last instant to stage for.
+        until: DateTime<Utc>,
+    },
+}
+
+/// Missed occurrences are counted up to this number.
+const MOST_COUNTED: u64 = 10_000_000;
+/// At most this many occurrences are dispatched ahead of their time in one decision.
+const MOST_AHEAD: usize = 50;
+/// The resolution of stored instants.
+const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
+
+/// Decides what to do with an action. `None` leaves a staged action to its instant; in [`Mode::Due`] there is
+/// always a decision.
+///
+/// ```
+/// use chrono::{DateTime, TimeDelta, Utc};
+/// use recur_core::decide::{Due, Mode, Then, Unfinished, decide};
+/// use recur_core::policy::{Misfire, Overlap, Policy};
+/// use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
+///
+/// let daily = Schedule::parse("0 12 * * *").unwrap().into();
+/// let recurrence =
+///     Recurrence::new(daily, Zone::UTC, Bounds::default(), OnGap::default(), OnFold::default()).unwrap();
+/// let noon: DateTime<Utc> = "2030-01-01T12:00:00Z".parse().unwrap();
+/// let due = Due {
+///     recurrence: &recurrence,
+///     next_run_at: noon,
+///     run_count: 0,
+///     max_runs: None,
+///     policy: Policy {
+///         misfire: Misfire::Once,
+///         misfire_grace: None,
+///         catchup_limit: 10,
+///         overlap: Overlap::Allow,
+///         horizon: None,
+///     },
+///     unfinished: Unfinished::default(),
+/// };
+/// let tomorrow = noon + TimeDelta::days(1);
+/// let then = Then::Wait { next_run_at: tomorrow, due_at: tomorrow };
+///
+/// let decision = decide(&due, noon, Mode::Due).unwrap();
+/// assert_eq!((decision.fire, decision.then), (vec![noon], then));
+/// // Five seconds ahead, the same.
+/// let decision = decide(&due, noon - TimeDelta::seconds(5), Mode::Stage { until: noon }).unwrap();
+/// assert_eq!((decision.fire, decision.then), (vec![noon], then));
+/// // An action that must not overlap with itself is decided at its instant.
+/// let policy = Policy { overlap: Overlap::Skip, ..due.policy };
+/// let careful = Due { policy, ..due };
+/// assert_eq!(decide(&careful, noon - TimeDelta::seconds(5), Mode::Stage { until: noon }), None);
+/// ```
+pub fn decide(due: &Due<'_>, now: Instant, mode: Mode) -> Option<Decision> {
+    match mode {
+        Mode::Due => Some(due.decide(now)),
+        Mode::Stage { until } => due.stage(now, until),
+    }
+}
+
+impl Due<'_> {
+    fn decide(&self, now: Instant) -> Decision {
+        let mut decision = Decision {
+            fire: Vec::new(),
+            skipped: Vec::new(),
+            cancels_previous: false,
+            then: Then::End(EndReason::Exhausted),
+        };
+        let runs_left = self.runs_left();
+        if runs_left.is_some_and(|left| left <= 0) {
+            return decision;
+        }
+        // An occurrence at or before ends_at fires even if it is seen late; one after it does not.
+        let ends_at = self.recurrence.bounds().ends_at;
+        let mut settled_until = now.max(self.next_run_at - MICROSECOND);
+        if self.next_run_at <= now && ends_at.is_none_or(|end| self.next_run_at <= end) {
+            settled_until = Missed { due: self, now }.settle(&mut decision);
+        }
+        if let Some(left) = runs_left {
+            decision.fire.truncate(usize::try_from(left).unwrap_or(0));
+        }
+        self.yield_to_unfinished(&mut decision);
+        let horizon = self.policy.usable_horizon();
+        let mut is_ahead_full = false;
+        if let Some(horizon) = horizon {
+            is_ahead_full = self.fire_ahead(&mut decision, horizon, now, &mut settled_until);
+        }
+        decision.then = self.then(decision.fire.len(), settled_until, |next| match horizon {
+            Some(horizon) => self.due_at(next, horizon, now, is_ahead_full),
+            None => next,
+        });
+        decision
+    }
+
+    fn stage(&self, now: Instant, until: Instant) -> Option<Decision> {
+        let Policy {
+            overlap, horizon, ..
+        } = self.policy;
+        if overlap.needs_unfinished() || horizon.is_some() {
+            return None;
+        }
+        let mut decision = Decision {
+            fire: Vec::new(),
+            skipped: Vec::new(),
+            cancels_previous: false,
+            then: Then::End(EndReason::Exhausted),
+        };
+        let lookahead = Horizon {
+            reach: until - now,
+            count: None,
+        };
+        let mut settled_until = self.next_run_at - MICROSECOND;
+        self.fire_ahead(&mut decision, lookahead, now, &mut settled_until);
+        decision.then = self.then(decision.fire.len(), settled_until, |next| next);
+        let waits = matches!(decision.then, Then::Wait { .. });
+        (waits && !decision.fire.is_empty()).then_some(decision)
+    }
+
+    fn runs_left(&self) -> Option<i64> {
+        self.max_runs.map(|limit| limit - self.run_count)
+    }
+
+    fn occurrence_after(&self, instant: Instant) -> Option<Instant> {
+        Some(self.recurrence.next_after(instant)?.at)
+    }
+
+    /// The next occurrence when everything up to an instant is settled. `next_run_at` counts even if it was set by
+    /// hand.
+    fn upcoming(&self, settled_until: Instant) -> Option<Instant> {
+        if settled_until >= self.next_run_at {
+            return self.occurrence_after(settled_until);
+        }
+        let ends_at = self.recurrence.bounds().ends_at;
+        Some(self.next_run_at).filter(|next| ends_at.is_none_or(|end| *next <= end))
+    }
+
+    /// Drops what must not fire beside an unfinished dispatch, or beside another of the same decision.
+    fn yield_to_unfinished(&self, decision: &mut Decision) {
+        let Unfinished { pending, running } = self.unfinished;
+        let fire = &mut decision.fire;
+        let dropped: Vec<Instant> = match self.policy.overlap {
+            Overlap::Allow => return,
+            Overlap::Skip if pending || running => std::mem::take(fire),
+            Overlap::QueueOne if pending => std::mem::take(fire),
+            Overlap::Skip | Overlap::QueueOne => fire.split_off(fire.len().min(1)),
+            Overlap::CancelPrevious => {
+                decision.cancels_previous = (pending || running) && !fire.is_empty();
+                let last = fire.pop();
+                let earlier = std::mem::take(fire);
+                fire.extend(last);
+                earlier
+            }
+        };
+        if let (Some(from), Some(until)) = (dropped.first(), dropped.last()) {
+            decision.skipped.push(Skipped {
+                reason: SkipReason::Overlap,
+                from: *from,
+                until: *until,
+                count: dropped.len() as u64,
+            });
+        }
+    }
+
+    /// Adds the occurrences within a horizon. True if the horizon holds as many as it may.
+    fn fire_ahead(
+        &self,
+        decision: &mut Decision,
+        horizon: Horizon,
+        now: Instant,
+        settled_until: &mut Instant,
+    ) -> bool {
+        // Missed occurrences come first.
+        if *settled_until < now {
+            return false;
+        }
+        let just_before_next = self.next_run_at - MICROSECOND;
+        let mut ahead = match horizon.count {
+            Some(_) if just_before_next > now => {
+                let counted = self
+                    .recurrence
+                    .count_between(now, just_before_next, MOST_COUNTED);
+                usize::try_from(counted).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        };
+        let runs_left = self.runs_left();
+        let reach = now.checked_add_signed(horizon.reach).unwrap_or(now);
+        let mut next = self.upcoming(*settled_until);
+        let mut added = 0;
+        while let Some(occurrence) = next.filter(|occurrence| *occurrence <= reach) {
+            if horizon.count.is_some_and(|most| ahead >= most) {
+                return true;
+            }
+            if added == MOST_AHEAD
+                || runs_left.is_some_and(|left| decision.fire.len() as i64 >= left)
+            {
+                break;
+            }
+            decision.fire.push(occurrence);
+            *settled_until = occurrence;
+            ahead += 1;
+            added += 1;
+            next = self.occurrence_after(occurrence);
+        }
+        horizon.count.is_some_and(|most| ahead >= most)
+    }
+
+    fn then(
+        &self,
+        fired: usize,
+        settled_until: Instant,
+        due_at: impl FnOnce(Instant) -> Instant,
+    ) -> Then {
+        let runs = self.run_count + fired as i64;
+        if self.max_runs.is_some_and(|limit| runs >= limit) {
+            return Then::End(EndReason::Exhausted);
+        }
+        match self.upcoming(settled_until) {
+            Some(next) => Then::Wait {
+                next_run_at: next,
+                due_at: due_at(next),
+            },
+            None if self.recurrence.bounds().ends_at.is_some() => Then::End(EndReason::Expired),
+            None => Then::End(EndReason::NoNext),
+        }
+    }
+
+    /// When the next occurrence comes within the horizon, or, if the horizon is full, when it has room.
+    fn due_at(
+        &self,
+        next: Instant,
+        horizon: Horizon,
+        now: Instant,
+        is_ahead_full: bool,
+    ) -> Instant {
+        let within_reach = next.checked_sub_signed(horizon.reach).unwrap_or(next);
+        if !is_ahead_full {
+            return within_reach;
+        }
+        let room = self.occurrence_after(now).unwrap_or(next);
+        within_reach.max(room)
+    }
+}

@@ -1,0 +1,142 @@
+//! Decisions about actions that dispatch ahead of their time.
+
+use super::*;
+
+#[test]
+fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
+    let policy = Policy {
+        horizon: Some(Horizon {
+            reach: TimeDelta::days(3),
+            count: None,
+        }),
+        ..PLAIN
+    };
+    // Looked at when it is created.
+    let created = Case {
+        policy,
+        now: "2030-01-01T00:00:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        created.decide(),
+        fires(
+            &[
+                "2030-01-01T12:00:00Z",
+                "2030-01-02T12:00:00Z",
+                "2030-01-03T12:00:00Z"
+            ],
+            Then::Wait {
+                next_run_at: at("2030-01-04T12:00:00Z"),
+                due_at: at("2030-01-01T12:00:00Z"),
+            }
+        )
+    );
+    // Then one at a time.
+    let later = Case {
+        next_run_at: "2030-01-04T12:00:00Z",
+        now: "2030-01-01T12:00:00Z",
+        ..created
+    };
+    assert_eq!(
+        later.decide(),
+        fires(
+            &["2030-01-04T12:00:00Z"],
+            Then::Wait {
+                next_run_at: at("2030-01-05T12:00:00Z"),
+                due_at: at("2030-01-02T12:00:00Z"),
+            }
+        )
+    );
+}
+
+#[test]
+fn an_instant_set_by_hand_is_dispatched_ahead_as_well() {
+    // The next run was set by hand to ten past twelve: seen within the reach, and without one.
+    let policy = Policy {
+        horizon: Some(Horizon {
+            reach: TimeDelta::hours(1),
+            count: None,
+        }),
+        ..PLAIN
+    };
+    let within_reach = Case {
+        policy,
+        next_run_at: "2030-01-01T12:10:00Z",
+        now: "2030-01-01T12:05:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        within_reach.decide(),
+        fires(
+            &["2030-01-01T12:10:00Z"],
+            Then::Wait {
+                next_run_at: at("2030-01-02T12:00:00Z"),
+                due_at: at("2030-01-02T11:00:00Z"),
+            }
+        )
+    );
+    let too_early = Case {
+        policy: PLAIN,
+        ..within_reach
+    };
+    assert_eq!(too_early.decide(), fires(&[], wait("2030-01-01T12:10:00Z")));
+}
+
+#[test]
+fn a_horizon_has_limits() {
+    let horizon = |days, count| Policy {
+        horizon: Some(Horizon {
+            reach: TimeDelta::days(days),
+            count,
+        }),
+        ..PLAIN
+    };
+    // By count: there is room again when the first of those ahead has come.
+    let case = Case {
+        policy: horizon(30, Some(2)),
+        now: "2030-01-01T00:00:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        case.decide(),
+        fires(
+            &["2030-01-01T12:00:00Z", "2030-01-02T12:00:00Z"],
+            Then::Wait {
+                next_run_at: at("2030-01-03T12:00:00Z"),
+                due_at: at("2030-01-01T12:00:00Z"),
+            }
+        )
+    );
+    // 50 at once; the rest at once after that.
+    let case = Case {
+        policy: horizon(100, None),
+        ..case
+    };
+    let decision = case.decide();
+    assert_eq!(decision.fire.len(), 50);
+    assert!(
+        matches!(decision.then, Then::Wait { due_at, .. } if due_at <= at("2030-01-01T00:00:00Z"))
+    );
+    // max_runs counts those ahead as well.
+    let case = Case {
+        runs: (1, Some(3)),
+        ..case
+    };
+    let decision = case.decide();
+    assert_eq!(
+        (decision.fire.len(), decision.then),
+        (2, Then::End(EndReason::Exhausted))
+    );
+    // Whether it will overlap can't be known ahead.
+    let case = Case {
+        policy: Policy {
+            overlap: Overlap::Skip,
+            ..horizon(30, None)
+        },
+        ..NOON
+    };
+    assert_eq!(
+        case.decide(),
+        fires(&["2030-01-01T12:00:00Z"], wait("2030-01-02T12:00:00Z"))
+    );
+}

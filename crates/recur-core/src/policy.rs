@@ -1,0 +1,144 @@
+//! What an action wants done with occurrences that were missed, that overlap, or that lie ahead.
+
+use crate::choice::choice;
+use chrono::TimeDelta;
+
+choice! {
+    /// What to do with occurrences that were missed while nothing dispatched them.
+    ///
+    /// ```
+    /// use recur_core::policy::Misfire;
+    ///
+    /// assert_eq!("all".parse(), Ok(Misfire::All));
+    /// assert_eq!(Misfire::NAMES, ["once", "skip", "all"]);
+    /// let error = "never".parse::<Misfire>().unwrap_err();
+    /// assert_eq!(error.to_string(), r#"invalid misfire "never": must be once, skip or all"#);
+    /// ```
+    pub enum Misfire in "misfire" {
+        /// However many were missed, one dispatch, for the latest of them.
+        Once = "once",
+        /// Only occurrences that are no older than the grace, [`DEFAULT_GRACE`] unless it is set.
+        Skip = "skip",
+        /// Every missed occurrence, oldest first.
+        All = "all",
+    }
+}
+
+choice! {
+    /// What to do with an occurrence while an earlier dispatch of the action is unfinished.
+    ///
+    /// ```
+    /// use recur_core::policy::Overlap;
+    ///
+    /// assert_eq!("queue_one".parse(), Ok(Overlap::QueueOne));
+    /// assert_eq!(Overlap::CancelPrevious.as_str(), "cancel_previous");
+    /// ```
+    pub enum Overlap in "overlap" {
+        /// Dispatches may run side by side.
+        Allow = "allow",
+        /// Nothing fires while an earlier dispatch is unfinished.
+        Skip = "skip",
+        /// One dispatch may wait behind the one that runs.
+        QueueOne = "queue_one",
+        /// Earlier dispatches are cancelled.
+        CancelPrevious = "cancel_previous",
+    }
+}
+
+/// The grace of [`Misfire::Skip`] where none is set.
+pub const DEFAULT_GRACE: TimeDelta = TimeDelta::minutes(1);
+
+/// How far ahead of their time occurrences are dispatched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// Occurrences up to this long after now are dispatched.
+    pub reach: TimeDelta,
+    /// At most this many dispatches lie ahead.
+    pub count: Option<usize>,
+}
+
+impl Horizon {
+    /// The reach of a horizon that has only a count: as far as it takes to find that many.
+    pub const ANY_REACH: TimeDelta = TimeDelta::days(3_650);
+
+    /// The horizon that a span, a count, or both give; none without either.
+    ///
+    /// ```
+    /// use chrono::TimeDelta;
+    /// use recur_core::policy::Horizon;
+    ///
+    /// assert_eq!(Horizon::new(None, None), None);
+    /// let horizon = Horizon::new(None, Some(3)).unwrap();
+    /// assert_eq!(horizon.reach, Horizon::ANY_REACH);
+    /// ```
+    pub fn new(reach: Option<TimeDelta>, count: Option<usize>) -> Option<Horizon> {
+        if reach.is_none() && count.is_none() {
+            return None;
+        }
+        Some(Horizon {
+            reach: reach.unwrap_or(Horizon::ANY_REACH),
+            count,
+        })
+    }
+}
+
+/// The policies of one action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// What to do with missed occurrences.
+    pub misfire: Misfire,
+    /// An occurrence older than this does not fire.
+    pub misfire_grace: Option<TimeDelta>,
+    /// At most this many missed occurrences fire in one decision, where more than one fires.
+    pub catchup_limit: usize,
+    /// What to do beside unfinished dispatches.
+    pub overlap: Overlap,
+    /// How far ahead occurrences are dispatched.
+    pub horizon: Option<Horizon>,
+}
+
+impl Policy {
+    /// The horizon, unless the overlap policy needs to know what is unfinished at the occurrence.
+    pub(crate) fn usable_horizon(&self) -> Option<Horizon> {
+        self.horizon.filter(|_| self.overlap == Overlap::Allow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_that_of_its_value() {
+        for (value, name) in Misfire::ALL.iter().zip(Misfire::NAMES) {
+            assert_eq!((value.as_str(), name.parse()), (*name, Ok(*value)));
+        }
+        for (value, name) in Overlap::ALL.iter().zip(Overlap::NAMES) {
+            assert_eq!((value.as_str(), name.parse()), (*name, Ok(*value)));
+        }
+        assert_eq!(
+            Overlap::NAMES,
+            ["allow", "skip", "queue_one", "cancel_previous"]
+        );
+    }
+
+    #[test]
+    fn names_are_taken_literally() {
+        for text in ["", "Once", " once", "once "] {
+            let expected = format!("invalid misfire \"{text}\": must be once, skip or all");
+            assert_eq!(text.parse::<Misfire>().unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_horizon_is_a_span_a_count_or_both() {
+        let hour = TimeDelta::hours(1);
+        let both = |reach, count| Some(Horizon { reach, count });
+        assert_eq!(Horizon::new(Some(hour), None), both(hour, None));
+        assert_eq!(Horizon::new(Some(hour), Some(2)), both(hour, Some(2)));
+        assert_eq!(
+            Horizon::new(None, Some(2)),
+            both(Horizon::ANY_REACH, Some(2))
+        );
+    }
+}
