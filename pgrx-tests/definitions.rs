@@ -73,7 +73,7 @@ mod tests {
     )]
     fn a_disabled_action_can_not_have_a_next_run() {
         Spi::run("SELECT recur.create('a', '@daily', 'p', 't')").unwrap();
-        Spi::run("UPDATE recur.timers SET enabled = false").unwrap();
+        Spi::run("UPDATE recur_internal.timers SET enabled = false").unwrap();
     }
 
     #[pg_test(error = "action \"a\" has had all of its 1 runs")]

@@ -38,7 +38,7 @@ mod tests {
         create("a", "* * * * *");
         assert_eq!(tick("2030-02-01 00:00:30Z"), "1 44640 0 0");
         assert_eq!(
-            one("SELECT concat_ws(' ', scheduled_at AT TIME ZONE 'UTC', (SELECT next_run_at AT TIME ZONE 'UTC' FROM recur.timers))
+            one("SELECT concat_ws(' ', scheduled_at AT TIME ZONE 'UTC', (SELECT next_run_at AT TIME ZONE 'UTC' FROM recur_internal.timers))
                    FROM recur.dispatches"),
             Some("2030-02-01 00:00:00 2030-02-01 00:01:00".into())
         );
@@ -49,8 +49,9 @@ mod tests {
         create("good", "0 12 * * *");
         create("bad", "0 12 * * *");
         // A row that no function of ours would write.
-        Spi::run("ALTER TABLE recur.definitions DISABLE TRIGGER validate; ALTER DOMAIN recur.schedule DROP CONSTRAINT schedule_is_valid").unwrap();
-        Spi::run("UPDATE recur.definitions SET schedule = 'garbage' WHERE name = 'bad'").unwrap();
+        Spi::run("ALTER DOMAIN recur.schedule DROP CONSTRAINT schedule_is_valid").unwrap();
+        Spi::run("UPDATE recur_internal.definitions SET schedule = 'garbage' WHERE name = 'bad'")
+            .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "1 0 0 1");
         assert_eq!(
             one("SELECT concat_ws(' ', error_count, next_run_at AT TIME ZONE 'UTC', last_error) FROM recur.recurring_actions WHERE name = 'bad'")
@@ -68,14 +69,14 @@ mod tests {
         create("a", "0 12 * * *");
         assert_eq!(tick("2030-01-01 12:00:00Z"), "1 0 0 0");
         // As after a restore of the timers alone, or a clock that was set back.
-        Spi::run("UPDATE recur.timers SET next_run_at = '2030-01-01 12:00:00Z'").unwrap();
+        Spi::run("UPDATE recur_internal.timers SET next_run_at = '2030-01-01 12:00:00Z', due_at = '2030-01-01 12:00:00Z'").unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "0 0 0 0");
         assert_eq!(
             one("SELECT count(*)::text FROM recur.dispatches"),
             Some("1".into())
         );
         assert_eq!(
-            one("SELECT (next_run_at AT TIME ZONE 'UTC')::text FROM recur.timers"),
+            one("SELECT (next_run_at AT TIME ZONE 'UTC')::text FROM recur_internal.timers"),
             Some("2030-01-02 12:00:00".into())
         );
     }
@@ -84,7 +85,7 @@ mod tests {
     fn a_dispatch_carries_the_template_of_its_time() {
         create("a", "0 12 * * *");
         tick("2030-01-01 12:00:00Z");
-        Spi::run("UPDATE recur.definitions SET payload = '{\"edited\": true}'").unwrap();
+        Spi::run("UPDATE recur_internal.definitions SET payload = '{\"edited\": true}'").unwrap();
         tick("2030-01-02 12:00:00Z");
         assert_eq!(
             one(

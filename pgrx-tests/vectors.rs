@@ -113,7 +113,7 @@ mod tests {
             if what == "timezone" {
                 let known = PgTryBuilder::new(|| {
                     Spi::get_one_with_args::<String>(
-                        "SELECT recur._canonical_timezone($1)",
+                        "SELECT recur_internal.canonical_timezone($1)",
                         &[text.into()],
                     )
                     .unwrap()

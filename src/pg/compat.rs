@@ -3,6 +3,9 @@
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
+/// The b-tree operator family of dates and times: fixed since PostgreSQL has families.
+pub const DATETIME_BTREE_FAMILY: pg_sys::Oid = pg_sys::Oid::from_u32(434);
+
 type Handler = unsafe extern "C-unwind" fn(c_int);
 
 /// Installs a signal handler.
@@ -59,5 +62,30 @@ pub mod server_signal {
     unsafe extern "C-unwind" {
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
+    }
+}
+
+/// A column of a row type, counted from 0.
+///
+/// # Safety
+/// `descriptor` must be valid, and `column` less than its number of columns.
+pub unsafe fn attribute<'a>(
+    descriptor: pg_sys::TupleDesc,
+    column: usize,
+) -> &'a pg_sys::FormData_pg_attribute {
+    #[cfg(not(feature = "pg18"))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        &*(*descriptor).attrs.as_ptr().add(column)
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: the attributes stand behind the compact ones.
+    unsafe {
+        let attributes = (*descriptor)
+            .compact_attrs
+            .as_ptr()
+            .add((*descriptor).natts as usize)
+            .cast::<pg_sys::FormData_pg_attribute>();
+        &*attributes.add(column)
     }
 }

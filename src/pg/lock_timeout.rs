@@ -2,8 +2,8 @@
 
 use pgrx::pg_sys;
 
-/// While it exists, no lock is waited for longer than this, nor longer than `lock_timeout` says. (Not through `SET LOCAL`, which would
-/// take longer than most batches.)
+/// While it exists, no lock is waited for longer than this, nor longer than `lock_timeout` says. (Not through `SET
+/// LOCAL`, which would take longer than most batches.)
 pub struct LockTimeout {
     outside: i32,
 }

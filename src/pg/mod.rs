@@ -1,15 +1,20 @@
 //! Thin wrappers around the server: whatever is unsafe, version-dependent or wordy about Postgres
 //! lives here, so that the rest reads as ordinary Rust.
 
+pub mod advisory;
+pub mod columns;
 pub mod compat;
+pub mod cpu;
 pub mod error;
-pub mod installation;
+pub mod index_scan;
+pub mod interval;
+pub mod jsonb;
 pub mod latch;
-pub mod latest;
 pub mod lock_timeout;
-pub mod peek;
+pub mod planner;
 pub mod prepared;
-pub mod role;
+pub mod query;
+pub mod srf;
 pub mod subtransaction;
 pub mod time;
 pub mod transaction;

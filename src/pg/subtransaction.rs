@@ -5,15 +5,16 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::panic::AssertUnwindSafe;
 
-/// Runs `body` in a subtransaction. An error of the data inside, or a panic, rolls it back and comes out as a value. What
-/// is not the data's fault (a cancelled query, a shutdown, a deadlock, a full disk) is raised again, after the
+/// Runs `body` in a subtransaction. An error of the data inside, or a panic, rolls it back and comes out as a value.
+/// What is not the data's fault (a cancelled query, a shutdown, a deadlock, a full disk) is raised again, after the
 /// subtransaction has been rolled back: left open, it would keep the session in an aborted transaction.
 pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     attempt_unless(body, |failure| !failure.is_about_data())
 }
 
-/// Does the work for all of them together. If that fails, for each half of them, and so on, so that only those are left for which it
-/// fails alone: these are returned, with the reason. With so many of them the fault is hardly theirs, and the rest is left, too.
+/// Does the work for all of them together. If that fails, for each half of them, and so on, so that only those are left
+/// for which it fails alone: these are returned, with the reason. With so many of them the fault is hardly theirs, and
+/// the rest is left, too.
 pub fn attempt_in_parts<'a, T>(
     all: &'a [T],
     most_at_fault: usize,

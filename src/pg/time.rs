@@ -43,3 +43,12 @@ pub fn timestamp(local: NaiveDateTime) -> Timestamp {
     Timestamp::try_from(local.and_utc().timestamp_micros() - POSTGRES_EPOCH)
         .unwrap_or(Timestamp::positive_infinity())
 }
+
+/// A timestamptz as the server stores it, `infinity` included.
+pub fn raw_timestamptz(micros: pg_sys::TimestampTz) -> TimestampWithTimeZone {
+    match micros {
+        pg_sys::TimestampTz::MIN => TimestampWithTimeZone::negative_infinity(),
+        micros => TimestampWithTimeZone::try_from(micros)
+            .unwrap_or(TimestampWithTimeZone::positive_infinity()),
+    }
+}

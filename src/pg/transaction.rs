@@ -12,8 +12,8 @@ pub struct Failure {
     pub message: String,
 }
 
-/// Runs `body` in a transaction of its own and commits it. An error or a panic inside rolls it back and
-/// comes out as a value: a worker must not die of data. Whoever the process acted as inside, it is who it was again afterwards.
+/// Runs `body` in a transaction of its own and commits it. An error or a panic inside rolls it back and comes out as a
+/// value: a worker must not die of data. Whoever the process acted as inside, it is who it was again afterwards.
 ///
 /// (`BackgroundWorker::transaction` of pgrx is not used: it leaves the transaction open on an error.)
 pub fn run<R>(
@@ -49,8 +49,8 @@ pub fn run<R>(
         }
         // A rollback has done so already, a commit does not.
         pg_sys::SetUserIdAndSecContext(user, context);
-        // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit. That it has looked
-        // and found nothing can wait until something is done: to report it takes as long as to look.
+        // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit. That it
+        // has looked and found nothing can wait until something is done: to report it takes as long as to look.
         if has_written || outcome.is_err() {
             pg_sys::pgstat_report_stat(true);
         }

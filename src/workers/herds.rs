@@ -1,18 +1,18 @@
-//! What a dispatcher knows of herds: so many actions due at one instant that their dispatches are staged well ahead of it,
-//! because they take a while.
+//! What a dispatcher knows of herds: so many actions due at one instant that their dispatches are staged well ahead of
+//! it, because they take a while.
 
+use crate::dispatch::batch::{Ahead, Batch};
 use crate::dispatch::herd;
-use crate::dispatch::store::Position;
-use crate::dispatch::tick::{Ahead, Tick};
-use crate::guc;
+use crate::dispatch::store::DueCursor;
+use crate::runtime::settings;
 use chrono::{DateTime, TimeDelta, Utc};
-use pgrx::spi::SpiResult;
 
 type Instant = DateTime<Utc>;
 
 /// So many actions are a herd.
 const HERD: i64 = 1_000;
-/// Looking for them takes a fraction of a millisecond. `recur.lookahead` is longer, so that none comes too near meanwhile.
+/// Looking for them takes a fraction of a millisecond. `recur.lookahead` is longer, so that none comes too near
+/// meanwhile.
 const LOOK_EVERY: TimeDelta = TimeDelta::milliseconds(500);
 /// A batch that could not be locked in time is tried again so much later.
 const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::milliseconds(100);
@@ -20,9 +20,9 @@ const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::milliseconds(100);
 pub struct Herds {
     /// The next one, as far as is known.
     next: Option<Instant>,
-    /// How far it has been gone through. Those that have to be decided at the instant stay where they are, and a batch that
-    /// began with them would never come to the others.
-    reached: Option<Position>,
+    /// How far it has been gone through. Those that have to be decided at the instant stay where they are, and a batch
+    /// that began with them would never come to the others.
+    reached: Option<DueCursor>,
     /// It is not tried before.
     put_off_until: Instant,
     /// How many have been left to the instant so far.
@@ -45,13 +45,13 @@ pub struct Stretch {
 
 impl Stretch {
     /// The first herd in it, if the first timer of all is due then.
-    pub fn find(&self, first: Option<Instant>) -> SpiResult<Option<Instant>> {
+    pub fn find(&self, first: Option<Instant>) -> Option<Instant> {
         match first {
             Some(first) if first <= self.until => {
                 herd::find(self.after, self.until, HERD, &self.passed)
             }
             // Nothing at all is due so soon.
-            _ => Ok(None),
+            _ => None,
         }
     }
 }
@@ -70,19 +70,19 @@ impl Herds {
         }
     }
 
-    /// A timer has been set. It may belong to a herd that comes before the one that is known, which goes on being staged
-    /// meanwhile.
+    /// A timer has been set. It may belong to a herd that comes before the one that is known, which goes on being
+    /// staged meanwhile.
     pub fn look_again(&mut self) {
         self.is_asked_for = true;
     }
 
     /// Where they are to be looked for in this turn: so far ahead that none comes too near before the next time.
     pub fn to_look_for(&self, now: Instant) -> Option<Stretch> {
-        let lookahead = guc::lookahead()?;
+        let lookahead = settings::lookahead()?;
         let is_time = now - self.looked_for >= LOOK_EVERY;
         (is_time && (self.is_asked_for || self.next.is_none())).then(|| Stretch {
             after: now,
-            until: super::after(now, lookahead + guc::check_interval()),
+            until: super::after(now, lookahead + settings::check_interval()),
             passed: self.passed.clone(),
         })
     }
@@ -108,7 +108,7 @@ impl Herds {
             Some(reached) => reached,
             None => {
                 self.left = 0;
-                Position::before(next)
+                DueCursor::before(next)
             }
         };
         Some(Ahead { after, until: next })
@@ -116,25 +116,25 @@ impl Herds {
 
     /// When there is something to do for them.
     pub fn next_turn(&self) -> Option<Instant> {
-        let look_at =
-            (self.is_asked_for && guc::lookahead().is_some()).then(|| self.looked_for + LOOK_EVERY);
+        let look_at = (self.is_asked_for && settings::lookahead().is_some())
+            .then(|| self.looked_for + LOOK_EVERY);
         self.stage_at().into_iter().chain(look_at).min()
     }
 
     fn stage_at(&self) -> Option<Instant> {
-        let lookahead = TimeDelta::from_std(guc::lookahead()?).unwrap_or_default();
+        let lookahead = TimeDelta::from_std(settings::lookahead()?).unwrap_or_default();
         Some((self.next? - lookahead).max(self.put_off_until))
     }
 
     /// A batch of the herd of this instant has been staged.
-    pub fn note_staged(&mut self, instant: Instant, batch: &Tick, now: Instant) {
+    pub fn note_staged(&mut self, instant: Instant, batch: &Batch, now: Instant) {
         if batch.timed_out {
             self.put_off_until = now + TRY_AGAIN_AFTER;
             return;
         }
         self.left += batch.left as i64;
-        self.reached = batch.last.filter(|_| batch.full);
-        if !batch.full {
+        self.reached = batch.last.filter(|_| batch.is_full);
+        if !batch.is_full {
             self.passed.retain(|(passed, _)| *passed != instant);
             self.passed.push((instant, self.left));
             self.next = self.next.filter(|next| *next != instant);

@@ -11,6 +11,7 @@ mod summary;
 mod worker;
 
 use crate::pg::compat::{server_signal, set_signal_handler};
+use crate::runtime::shared::Reservation;
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::bgworkers::BackgroundWorkerBuilder;
 use pgrx::pg_sys;
@@ -41,7 +42,7 @@ pub extern "C-unwind" fn pg_recur_launcher_main(_argument: pg_sys::Datum) {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn pg_recur_worker_main(argument: pg_sys::Datum) {
     handle_signals();
-    worker::main(argument.value())
+    worker::main(Reservation::from_argument(argument.value()))
 }
 
 /// The server's own handlers: SIGTERM ends a worker at its next interrupt check, in the middle of a query

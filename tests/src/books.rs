@@ -1,4 +1,4 @@
-//! The books of a schedule: are the occurrences that were dispatched exactly those that the engine yields?
+//! Are the occurrences that were dispatched exactly those that the engine yields?
 
 use crate::Session;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 type Instant = DateTime<Utc>;
 
-/// A row of skipped occurrences, as its event tells of it.
+/// Consecutive occurrences that were skipped, as their event says.
 #[derive(Debug)]
 struct Skipped {
     from: Instant,

@@ -15,7 +15,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// So many seconds from the real time.
+    /// Puts it this many seconds off the real time.
     pub fn set(&self, seconds: i64) {
         let file = fs::OpenOptions::new().write(true).open(&self.shift);
         let file = file.expect("the clock");

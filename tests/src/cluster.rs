@@ -30,7 +30,7 @@ enum Hold {
 /// The databases of one test on a server that others use as well.
 struct Share {
     server: Arc<Server>,
-    /// Tells them from databases of the same name that other tests have.
+    /// Part of their names: other tests have databases of the same names.
     number: usize,
     databases: Mutex<Vec<String>>,
 }
@@ -300,7 +300,7 @@ impl Cluster {
 }
 
 impl Share {
-    /// Not that anybody would mind them, but their workers take places.
+    /// Their workers would take the places of others.
     fn drop_databases(&self) {
         let databases = self
             .databases

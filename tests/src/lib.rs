@@ -13,6 +13,7 @@ mod programs;
 pub mod queue;
 mod server;
 mod session;
+pub mod timers;
 mod wait;
 pub mod workers;
 

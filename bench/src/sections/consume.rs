@@ -14,8 +14,11 @@ use uuid::Uuid;
 
 pub const TABLES: &str = "
 DROP TABLE IF EXISTS bench.jobs, bench.messages, bench.archive;
-CREATE TABLE bench.jobs (LIKE recur.live_dispatches INCLUDING ALL);
-ALTER TABLE bench.jobs DROP CONSTRAINT live_dispatches_status_known;
+CREATE TABLE bench.jobs (LIKE recur_internal.live_dispatches INCLUDING ALL);
+ALTER TABLE bench.jobs
+    ADD COLUMN finished_at timestamptz, ADD COLUMN result jsonb, ALTER namespace SET DEFAULT 'default',
+    ALTER tenant SET DEFAULT 'default', ALTER owner_id SET DEFAULT 1, ALTER metadata SET DEFAULT '{}',
+    ALTER priority SET DEFAULT 0, ALTER max_attempts SET DEFAULT 3, ALTER available_at SET DEFAULT now();
 CREATE TABLE bench.messages (
     msg_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, read_ct int NOT NULL DEFAULT 0,
     enqueued_at timestamptz NOT NULL DEFAULT now(), vt timestamptz NOT NULL DEFAULT now(), message jsonb
@@ -47,10 +50,10 @@ impl Side {
     fn empty(self) -> &'static str {
         match self {
             Side::Ours => {
-                "TRUNCATE recur.live_dispatches; TRUNCATE recur.finished_dispatches_0; VACUUM ANALYZE recur.live_dispatches"
+                "TRUNCATE recur_internal.live_dispatches; TRUNCATE recur_internal.finished_dispatches_0; VACUUM ANALYZE recur_internal.live_dispatches"
             }
             Side::OursKept => {
-                "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.live_dispatches"
+                "TRUNCATE recur_internal.live_dispatches; VACUUM ANALYZE recur_internal.live_dispatches"
             }
             Side::ByHand => "TRUNCATE bench.jobs; VACUUM ANALYZE bench.jobs",
             Side::OursOnTop | Side::ByHandOnTop => "",
@@ -63,7 +66,9 @@ impl Side {
     /// Every side is planned for what it has to do.
     fn analyze(self) -> &'static str {
         match self {
-            Side::Ours | Side::OursKept | Side::OursOnTop => "ANALYZE recur.live_dispatches",
+            Side::Ours | Side::OursKept | Side::OursOnTop => {
+                "ANALYZE recur_internal.live_dispatches"
+            }
             Side::ByHand | Side::ByHandOnTop => "ANALYZE bench.jobs",
             Side::ReadArchive => "ANALYZE bench.messages",
         }
@@ -73,14 +78,13 @@ impl Side {
     fn fill(self) -> &'static str {
         match self {
             Side::Ours | Side::OursKept | Side::OursOnTop => {
-                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload)
-                 SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
-                        jsonb_build_object('n', n, 'text', repeat('x', 270))
+                "SELECT count(recur.enqueue('bench', 'noop', jsonb_build_object('n', n, 'text', repeat('x', 270)),
+                                            run_at => now()))
                    FROM generate_series(1, $1::bigint) AS n"
             }
             Side::ByHand | Side::ByHandOnTop => {
                 "INSERT INTO bench.jobs (id, scheduled_at, trigger, provider, action_type, payload)
-                 SELECT recur._new_id(now()), now(), 'enqueue', 'bench', 'noop',
+                 SELECT recur_internal.dispatch_id(gen_random_uuid(), now()), now(), 'enqueue', 'bench', 'noop',
                         jsonb_build_object('n', n, 'text', repeat('x', 270))
                    FROM generate_series(1, $1::bigint) AS n"
             }

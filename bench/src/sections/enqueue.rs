@@ -8,11 +8,11 @@ use pg_recur_tests::Session;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-const OURS: &str = "SELECT id FROM recur.enqueue('bench', 'noop', $1)";
+const OURS: &str = "SELECT recur.enqueue('bench', 'noop', $1)";
 const BY_HAND: &str = "
 WITH new AS (
     INSERT INTO bench.jobs (id, scheduled_at, trigger, provider, action_type, payload)
-    VALUES (recur._new_id(clock_timestamp()), clock_timestamp(), 'enqueue', 'bench', 'noop', $1)
+    VALUES (recur_internal.dispatch_id(gen_random_uuid(), clock_timestamp()), clock_timestamp(), 'enqueue', 'bench', 'noop', $1)
     RETURNING id
 )
 SELECT pg_notify('bench', json_build_object('id', id, 'provider', 'bench')::text)::text FROM new";
@@ -79,7 +79,7 @@ the hand-written queue with a `pg_notify`; and graphile-worker's `add_job`, whic
             }
             each(
                 session,
-                "TRUNCATE recur.live_dispatches; TRUNCATE bench.jobs",
+                "TRUNCATE recur_internal.live_dispatches; TRUNCATE bench.jobs",
             );
         }
         progress(&format!(

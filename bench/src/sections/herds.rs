@@ -22,8 +22,8 @@ struct Herd {
 }
 
 fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd {
-    session.batch("TRUNCATE recur.live_dispatches");
-    server::each(session, "VACUUM ANALYZE recur.timers");
+    session.batch("TRUNCATE recur_internal.live_dispatches");
+    server::each(session, "VACUUM ANALYZE recur_internal.timers");
     let mut listener = server.bench();
     listener.batch("LISTEN recur");
     let mut consumer = server.bench();
@@ -35,7 +35,7 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
     let can_be_claimed = session
         .0
         .prepare(
-            "SELECT count(*), statement_timestamp() FROM recur.live_dispatches AS l
+            "SELECT count(*), statement_timestamp() FROM recur_internal.live_dispatches AS l
               WHERE l.status = 'pending' AND l.available_at <= statement_timestamp()",
         )
         .expect("a plan");
@@ -43,7 +43,7 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
     session.batch("BEGIN");
     let due = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(ahead);
     session.execute(
-        "UPDATE recur.timers SET due_at = $1, next_run_at = $1, last_run_at = NULL",
+        "UPDATE recur_internal.timers SET due_at = $1, next_run_at = $1, last_run_at = NULL",
         &[&due],
     );
     session.batch("COMMIT");

@@ -122,7 +122,7 @@ claims at least half as fast as without.",
     }
     let mut holder = pair.servers[1].bench();
     holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ");
-    holder.batch("SELECT count(*) FROM recur.timers");
+    holder.batch("SELECT count(*) FROM recur_internal.timers");
     let mut dispatch = [Samples::default(), Samples::default()];
     for round in 0..drains {
         for (side, samples) in dispatch.iter_mut().enumerate() {

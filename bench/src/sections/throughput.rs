@@ -23,12 +23,12 @@ pub struct Drain {
 
 /// The workers of this server dispatch `count` actions that come due with a commit.
 pub fn drain_by_workers(server: &Server, session: &mut Session, count: i64) -> Drain {
-    session.batch("TRUNCATE recur.live_dispatches");
+    session.batch("TRUNCATE recur_internal.live_dispatches");
     session.batch(LATEST);
     let pids = server.dispatcher_pids();
     let cpu = || pids.iter().map(|pid| cpu_seconds(*pid)).sum::<f64>();
     session.batch("BEGIN");
-    session.batch(&actions::make_due("recur.timers"));
+    session.batch(&actions::make_due("recur_internal.timers"));
     server.bench().batch("CHECKPOINT");
     let mut listener = server.bench();
     listener.batch("LISTEN recur");
@@ -50,7 +50,7 @@ pub fn drain_by_workers(server: &Server, session: &mut Session, count: i64) -> D
     };
     each(
         session,
-        "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.timers",
+        "TRUNCATE recur_internal.live_dispatches; VACUUM ANALYZE recur_internal.timers",
     );
     drain
 }

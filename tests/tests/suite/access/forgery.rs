@@ -1,4 +1,4 @@
-//! Rows that somebody writes into the tables himself, past the functions: he may write his own, but none that speak for
+//! Rows that a role writes into the tables itself, past the functions: it may write its own, but none that count for
 //! what belongs to others.
 
 use pg_recur_tests::{Cluster, Session};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 const NOON: &str = "2030-01-01 12:00Z";
 
-/// alice is an author and a consumer; so is mallory, once each, as the rights of the two levels differ.
+/// alice is an author and a consumer. Of the intruders one is an author and one a consumer: their rights differ.
 fn prepare(cluster: &Cluster) -> (Session, Session, [Session; 2]) {
     let mut admin = cluster.database("app");
     admin.batch(
@@ -16,8 +16,8 @@ fn prepare(cluster: &Cluster) -> (Session, Session, [Session; 2]) {
          CREATE ROLE consumer LOGIN; SELECT recur.grant_access('consumer', 'consumer')",
     );
     let session = |role| cluster.session_as(role, "app");
-    let mallory = [session("author"), session("consumer")];
-    (admin, session("alice"), mallory)
+    let intruders = [session("author"), session("consumer")];
+    (admin, session("alice"), intruders)
 }
 
 fn quiet() -> Cluster {
@@ -28,7 +28,7 @@ fn quiet() -> Cluster {
 fn create(session: &mut Session, name: &str, arguments: &str) -> Uuid {
     session.value(
         &format!(
-            "SELECT id FROM recur.create('{name}', '0 12 * * *', 'p', 'a', starts_at => '2030-01-01Z'{arguments})"
+            "SELECT recur.create('{name}', '0 12 * * *', 'p', 'a', starts_at => '2030-01-01Z'{arguments})"
         ),
         &[],
     )
@@ -55,7 +55,7 @@ fn insert(columns: &[(&str, &str)]) -> String {
     row.extend(columns);
     let (names, values): (Vec<_>, Vec<_>) = row.into_iter().unzip();
     let (names, values) = (names.join(", "), values.join(", "));
-    format!("INSERT INTO recur.live_dispatches ({names}) VALUES ({values})")
+    format!("INSERT INTO recur_internal.live_dispatches ({names}) VALUES ({values})")
 }
 
 #[track_caller]
@@ -78,15 +78,15 @@ fn dispatched(admin: &mut Session, action: Uuid) -> Vec<String> {
 }
 
 #[test]
-fn nobody_takes_the_id_of_anothers_occurrence() {
+fn a_role_can_not_take_the_id_of_an_occurrence_of_another() {
     let cluster = quiet();
-    let (mut admin, mut alice, mallory) = prepare(&cluster);
+    let (mut admin, mut alice, intruders) = prepare(&cluster);
     let action = create(&mut alice, "hers", "");
     let own = Uuid::new_v4();
-    let id = format!("recur._dispatch_id('{action}', '{NOON}')");
+    let id = format!("recur_internal.dispatch_id('{action}', '{NOON}')");
     let noon = format!("'{NOON}'");
     let (of_alice, of_nobody) = (format!("'{action}'"), format!("'{own}'"));
-    for mut session in mallory {
+    for mut session in intruders {
         for action_id in ["NULL", &of_alice, &of_nobody] {
             let row = [
                 ("id", id.as_str()),
@@ -103,13 +103,15 @@ fn nobody_takes_the_id_of_anothers_occurrence() {
 }
 
 #[test]
-fn nobody_occupies_anothers_action() {
+fn a_role_can_not_occupy_the_action_of_another() {
     let cluster = quiet();
-    let (mut admin, mut alice, mallory) = prepare(&cluster);
+    let (mut admin, mut alice, intruders) = prepare(&cluster);
     let mut actions = Vec::new();
-    for (n, mut session) in mallory.into_iter().enumerate() {
+    for (n, mut session) in intruders.into_iter().enumerate() {
         // To this transaction the action is not there, now or later: that it is hidden must be seen nevertheless.
-        session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur.live_dispatches");
+        session.batch(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur_internal.live_dispatches",
+        );
         let action = create(&mut alice, &format!("hers {n}"), ", overlap => 'skip'");
         let of_alice = format!("'{action}'");
         let row = insert(&[("action_id", of_alice.as_str())]);
@@ -125,12 +127,12 @@ fn nobody_occupies_anothers_action() {
 }
 
 #[test]
-fn what_would_disturb_everybody_is_refused() {
+fn values_that_would_disturb_all_consumers_are_refused() {
     let cluster = quiet();
-    let (mut admin, _, mallory) = prepare(&cluster);
+    let (mut admin, _, intruders) = prepare(&cluster);
     let long = |length| format!("repeat('x', {length})");
     let (bytes_64, long_name) = (long(64), long(256));
-    for mut session in mallory {
+    for mut session in intruders {
         let bad = [
             ("scheduled_at", "'infinity'"),
             ("scheduled_at", "'-infinity'"),
@@ -163,21 +165,21 @@ fn what_would_disturb_everybody_is_refused() {
             ("releases", "999999"),
         ]));
     }
-    assert_eq!(admin.count("recur.live_dispatches"), 4);
+    assert_eq!(admin.count("recur_internal.live_dispatches"), 4);
 }
 
 /// Consumers write into the history: their reports move what they did there.
 #[test]
-fn a_forged_history_makes_nothing_of_others_done() {
+fn a_forged_history_does_not_count_for_the_actions_of_others() {
     let cluster = quiet();
     let (mut admin, mut alice, [_, mut consumer]) = prepare(&cluster);
     let mut forge = |action: Uuid, at: &str| {
         consumer.execute(
-            "INSERT INTO recur.finished_dispatches
+            "INSERT INTO recur_internal.finished_dispatches
                     (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type, payload,
                      metadata,
                      priority, status, attempt, releases, max_attempts, available_at, cancel_requested, created_at)
-             VALUES (recur._dispatch_id($1, $2::text::timestamptz), $1, $2::text::timestamptz, 'schedule', 'default',
+             VALUES (recur_internal.dispatch_id($1, $2::text::timestamptz), $1, $2::text::timestamptz, 'schedule', 'default',
                      'default',
                      'consumer', 'p', 'a', '{}', '{}', 0, 'completed', 1, 0, 3, now(), false, now())",
             &[&action, &at],
@@ -187,14 +189,14 @@ fn a_forged_history_makes_nothing_of_others_done() {
     let action = create(&mut alice, "hers", "");
     assert_eq!(admin.tick("2030-01-03 12:00Z").0, 1);
     forge(action, "2030-01-02 12:00Z");
-    admin.batch("UPDATE recur.timers SET next_run_at = '2030-01-02 12:00Z'");
+    admin.batch("UPDATE recur_internal.timers SET next_run_at = '2030-01-02 12:00Z'");
     assert_eq!(admin.tick("2030-01-02 12:00Z"), (1, 0, 0, 0));
     let both = ["alice schedule 02", "alice schedule 03"];
     assert_eq!(dispatched(&mut admin, action), both);
 
     // And so it does before something is made up for.
     let past: Uuid = alice.value(
-        "SELECT id FROM recur.create('past', '0 12 * * *', 'p', 'a', starts_at => '2020-01-01Z', enabled => false)",
+        "SELECT recur.create('past', '0 12 * * *', 'p', 'a', starts_at => '2020-01-01Z', enabled => false)",
         &[],
     );
     forge(past, "2020-01-01 12:00Z");
@@ -209,7 +211,7 @@ fn a_forged_history_makes_nothing_of_others_done() {
     forge(ahead, "2031-01-01 12:00Z");
     alice.execute("SELECT recur.update($1, '{\"priority\": 1}')", &[&ahead]);
     let last: Option<String> = admin.value(
-        "SELECT last_run_at::text FROM recur.timers WHERE action_id = $1",
+        "SELECT last_run_at::text FROM recur_internal.timers WHERE action_id = $1",
         &[&ahead],
     );
     assert_eq!(last, None);
@@ -225,20 +227,21 @@ fn what_the_functions_write_is_not_refused() {
          SELECT recur.enqueue('p', 'a', run_at => '2000-01-01Z', lock_group => 'g', notify_channel => 'c',
                               lease => '1 hour')",
     );
-    assert_eq!(author.count("recur.live_dispatches"), 3);
+    assert_eq!(author.count("recur_internal.live_dispatches"), 3);
 
     // One whose id is random, and one of an occurrence.
     let action: Uuid = alice.value(
-        "SELECT id FROM recur.create('past', '0 12 * * *', 'p', 'a', starts_at => '2020-01-01Z', enabled => false)",
+        "SELECT recur.create('past', '0 12 * * *', 'p', 'a', starts_at => '2020-01-01Z', enabled => false)",
         &[],
     );
     alice.execute("SELECT recur.trigger($1)", &[&action]);
     let backfill = "SELECT FROM recur.backfill($1, '2020-01-01Z', '2020-01-02Z')";
     assert_eq!(alice.rows(backfill, &[&action]).len(), 1);
-    // Whoever consumes for alice is a member of her role, and no author.
+    // A consumer for alice is a member of her role, and no author.
     admin.batch("GRANT alice TO consumer");
     let mut all = |statement: &str| consumer.rows(statement, &[]).len();
-    let retry = "SELECT recur.retry(id) FROM recur.finished_dispatches WHERE status = 'failed'";
+    let retry =
+        "SELECT recur.retry(id) FROM recur_internal.finished_dispatches WHERE status = 'failed'";
     let give_up = "SELECT recur.fail(id, attempt, 'broken', retry => false) FROM recur.claim(10)";
     assert_eq!(all(give_up), 2);
     assert_eq!(all(retry), 2);

@@ -1,3 +1,5 @@
+//! Roles: what each may see and do, and what it can not get around.
+
 mod forgery;
 mod hostility;
 mod owners;

@@ -1,37 +1,37 @@
-//! Whose an action is: a role acts for the owners that it is a member of, and for nobody else.
+//! Whose an action is: a role acts for the owners that it is a member of, and for no other.
 
 use super::privileges::prepare;
-use pg_recur_tests::Cluster;
-use pg_recur_tests::queue::{claim_this, idle_action, queue, queue_for};
-use serde_json::{Value, json};
+use pg_recur_tests::actions::row;
+use pg_recur_tests::queue::{NONE, claim_this, claimed, idle_action, queue, queue_for};
+use pg_recur_tests::{Cluster, Session};
+use serde_json::json;
 use uuid::Uuid;
 
-/// An owner is a role that one is a member of: no action can be made in another's name.
+/// Creates an action in the name of this owner.
+fn insert(owner: &str) -> String {
+    format!(
+        "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner)
+         VALUES ('n', '@yearly', 'p', 'a', '{owner}')"
+    )
+}
+
 #[test]
-fn nobody_acts_in_the_name_of_others() {
+fn an_action_can_not_be_made_in_the_name_of_a_role_that_one_is_no_member_of() {
     let cluster = Cluster::start();
     let mut admin = prepare(&cluster);
     admin.batch("CREATE ROLE team; GRANT team TO author");
     let mut author = cluster.session_as("author", "app");
-    let insert = |owner: &str| {
-        format!(
-            "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner)
-             VALUES ('n', '@yearly', 'p', 'a', {owner})"
-        )
-    };
-    for owner in ["'victim'", "'postgres'", "'nobody'"] {
-        let (code, message, hint) = author.error(&insert(owner));
-        assert_eq!(code, "42501");
+    for owner in ["victim", "postgres", "nobody"] {
         assert_eq!(
-            message,
-            format!(
-                "invalid owner \"{}\": author is not a member of this role",
-                owner.trim_matches('\'')
+            author.error(&insert(owner)),
+            (
+                "42501".to_owned(),
+                format!("invalid owner \"{owner}\": author is not a member of this role"),
+                "Leave it out to own the action yourself.".to_owned()
             )
         );
-        assert_eq!(hint, "Leave it out to own the action yourself.");
     }
-    author.batch(&insert("'team'"));
+    author.batch(&insert("team"));
     author.assert_error(
         "UPDATE recur.recurring_actions SET owner = 'author'",
         "22023",
@@ -39,12 +39,18 @@ fn nobody_acts_in_the_name_of_others() {
     );
     // A superuser who acts as a role is that role.
     admin.batch("SET ROLE author");
-    assert_eq!(admin.error(&insert("'victim'")).0, "42501");
+    assert_eq!(admin.error(&insert("victim")).0, "42501");
     admin.batch("RESET ROLE");
-    // A function that runs as its owner creates in its owner's name, whoever calls it.
+}
+
+/// Whichever role calls it.
+#[test]
+fn a_function_that_runs_as_its_owner_acts_in_the_name_of_its_owner() {
+    let cluster = Cluster::start();
+    let mut admin = prepare(&cluster);
     admin.batch(
         "CREATE FUNCTION public.subscribe() RETURNS uuid LANGUAGE sql SECURITY DEFINER
-             AS $$ SELECT id FROM recur.create('subscription', '@yearly', 'p', 'a') $$;
+             AS $$ SELECT recur.create('subscription', '@yearly', 'p', 'a') $$;
          ALTER FUNCTION public.subscribe OWNER TO victim",
     );
     cluster
@@ -59,8 +65,7 @@ fn nobody_acts_in_the_name_of_others() {
         (row.get::<_, String>(0), row.get::<_, String>(1)),
         ("victim".into(), "stranger".into())
     );
-    // So do its manual runs and what it enqueues. The other way round, what runs as its owner sees no more than he does,
-    // even when an admin calls it.
+    // So do its manual runs and what it enqueues. It sees no more than its owner does, even when an admin calls it.
     admin.batch(
         "CREATE FUNCTION public.run() RETURNS void LANGUAGE sql SECURITY DEFINER
              AS $$ SELECT recur.trigger(recur.id_of('subscription')); SELECT recur.enqueue('p', 'by function') $$;
@@ -72,22 +77,28 @@ fn nobody_acts_in_the_name_of_others() {
     cluster
         .session_as("stranger", "app")
         .batch("SELECT public.run()");
-    let owners: Vec<String> = admin
-        .rows(
-            "SELECT owner::text FROM recur.dispatches WHERE trigger IN ('manual', 'enqueue') ORDER BY trigger",
-            &[],
-        )
-        .iter()
-        .map(|row| row.get(0))
-        .filter(|owner| owner == "victim")
-        .collect();
-    assert!(owners.len() >= 2, "{owners:?}");
+    for trigger in ["manual", "enqueue"] {
+        let owner: String = admin.value(
+            "SELECT owner::text FROM recur.dispatches WHERE trigger = $1",
+            &[&trigger],
+        );
+        assert_eq!(owner, "victim", "{trigger}");
+    }
     let grabbed: Option<uuid::Uuid> = admin.value(
         "SELECT public.grab(id) FROM recur.recurring_actions WHERE name = 'subscription'",
         &[],
     );
     assert_eq!(grabbed, None);
-    // Membership is looked at afresh: who leaves the team sees nothing of it any more, in the same session.
+}
+
+/// Membership is looked up each time, in the same session too.
+#[test]
+fn a_role_that_leaves_a_team_no_longer_sees_its_actions() {
+    let cluster = Cluster::start();
+    let mut admin = prepare(&cluster);
+    admin.batch("CREATE ROLE team; GRANT team TO author");
+    let mut author = cluster.session_as("author", "app");
+    author.batch(&insert("team"));
     assert_eq!(author.count("recur.recurring_actions"), 1);
     admin.batch("REVOKE team FROM author");
     assert_eq!(author.count("recur.recurring_actions"), 0);
@@ -97,8 +108,17 @@ fn nobody_acts_in_the_name_of_others() {
     assert_eq!(author.count("recur.recurring_actions"), 0);
 }
 
-#[test]
-fn a_consumer_touches_only_what_belongs_to_its_owners() {
+/// A database in which `red` has an action with five dispatches, and a consumer of each of `red` and `blue`.
+struct Teams {
+    cluster: Cluster,
+    admin: Session,
+    red: Session,
+    blue: Session,
+    action: Uuid,
+    of_red: [Uuid; 5],
+}
+
+fn teams() -> Teams {
     let cluster = Cluster::start();
     let mut admin = cluster.database("app");
     admin.batch(
@@ -109,67 +129,85 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
     let mut author = cluster.session("app");
     author.batch("SET SESSION AUTHORIZATION red");
     let action = idle_action(&mut author, ", context => '{\"n\": 1}', max_attempts => 1");
-    let mut mine = || {
-        let id = queue_for(&mut admin, action);
-        admin.execute("UPDATE recur.live_dispatches SET owner = 'red', lock_group = 'shared', max_attempts = 1
-                        WHERE id = $1", &[&id]);
-        id
-    };
-    let ids = [mine(), mine(), mine(), mine(), mine()];
+    let of_red = [(); 5].map(|()| queue_for(&mut admin, action));
+    admin.batch(
+        "UPDATE recur_internal.live_dispatches SET owner = 'red', lock_group = 'shared', max_attempts = 1",
+    );
     let mut red = cluster.session("app");
     red.batch("SET ROLE red_worker");
     let mut blue = cluster.session("app");
     blue.batch("SET ROLE blue_worker");
-
-    assert_eq!(blue.rows("SELECT FROM recur.claim(10)", &[]).len(), 0);
-    claim_this(&mut red, ids[0]);
-    for report in [
-        "complete(%, 1)",
-        "fail(%, 1, 'x')",
-        "extend(%, 1)",
-        "release(%, 1)",
-        "cancel(%)",
-        "retry(%)",
-    ] {
-        let sql = format!(
-            "SELECT recur.{}",
-            report.replace('%', &format!("'{}'", ids[0]))
-        );
-        assert_eq!(blue.error(&sql).0, "P0002", "{sql}");
+    Teams {
+        cluster,
+        admin,
+        red,
+        blue,
+        action,
+        of_red,
     }
-    assert_eq!(blue.error("SELECT recur.recover('0')").0, "42501");
-    assert_eq!(blue.error("SELECT recur.purge('0')").0, "42501");
-    assert_eq!(
-        blue.error("SELECT recur._expire_leases(now(), 1)").0,
-        "42501"
-    );
-    assert_eq!(blue.error("INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type,
-                                                              owner) VALUES (gen_random_uuid(), now(), 'enqueue',
-                                                                     'p', 'a', 'red')").0, "42501");
-    assert_eq!(
-        red.error("UPDATE recur.live_dispatches SET owner = 'blue'")
-            .0,
-        "42501"
-    );
-    assert_eq!(
-        red.error("UPDATE recur.live_dispatches SET provider = 'p'")
-            .0,
-        "42501"
-    );
-    assert_eq!(red.error("DELETE FROM recur.contexts").0, "42501");
-    assert_eq!(
-        blue.execute(
-            "UPDATE recur.progress SET context = '{}', context_version = 9",
-            &[]
-        ),
-        0
-    );
+}
 
+#[test]
+fn a_consumer_touches_only_what_belongs_to_its_owners() {
+    let Teams {
+        mut red,
+        mut blue,
+        of_red,
+        cluster: _cluster,
+        ..
+    } = teams();
+    assert_eq!(claimed(&mut blue, "10"), NONE);
+    let running = of_red[0];
+    claim_this(&mut red, running);
+    for report in [
+        format!("complete('{running}', 1)"),
+        format!("fail('{running}', 1, 'x')"),
+        format!("extend('{running}', 1)"),
+        format!("release('{running}', 1)"),
+        format!("cancel('{running}')"),
+        format!("retry('{running}')"),
+    ] {
+        let code = blue.error(&format!("SELECT recur.{report}")).0;
+        assert_eq!(code, "P0002", "{report}");
+    }
+    for statement in [
+        "SELECT recur.recover('0')",
+        "SELECT recur.purge('0')",
+        "SELECT recur_internal.expire_leases(now(), 1)",
+        "INSERT INTO recur_internal.live_dispatches (id, scheduled_at, trigger, provider, action_type, owner)
+         VALUES (gen_random_uuid(), now(), 'enqueue', 'p', 'a', 'red')",
+    ] {
+        assert_eq!(blue.error(statement).0, "42501", "{statement}");
+    }
+    for statement in [
+        "UPDATE recur_internal.live_dispatches SET owner = 'blue'",
+        "UPDATE recur_internal.live_dispatches SET provider = 'p'",
+        "DELETE FROM recur.contexts",
+    ] {
+        assert_eq!(red.error(statement).0, "42501", "{statement}");
+    }
+    let touched = blue.execute(
+        "UPDATE recur_internal.progress SET context = '{}', context_version = 9",
+        &[],
+    );
+    assert_eq!(touched, 0);
+}
+
+#[test]
+fn a_consumer_can_do_everything_for_its_owners() {
+    let Teams {
+        mut admin,
+        mut red,
+        mut blue,
+        action,
+        of_red: ids,
+        cluster: _cluster,
+    } = teams();
+    claim_this(&mut red, ids[0]);
     // A group is one for all owners: blue does not see who runs, and waits all the same.
     let other = queue(&mut admin, "owner = 'blue', lock_group = 'shared'");
-    assert_eq!(blue.rows("SELECT FROM recur.claim(10)", &[]).len(), 0);
+    assert_eq!(claimed(&mut blue, "10"), NONE);
 
-    // Everything that red's consumer needs it can do.
     red.execute("SELECT recur.extend($1, 1)", &[&ids[0]]);
     red.execute(
         "SELECT recur.complete($1, 1, '{}', '{\"n\": 2}')",
@@ -177,13 +215,13 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
     );
     claim_this(&mut red, ids[1]);
     red.execute("SELECT recur.release($1, 1)", &[&ids[1]]);
-    for (number, id) in [ids[2], ids[3], ids[4]].into_iter().enumerate() {
+    for id in [ids[2], ids[3], ids[4]] {
         assert_eq!(claim_this(&mut red, id), 1);
         let ended: String = red.value(
             "SELECT status FROM recur.fail_many(ARRAY[$1::uuid], ARRAY[1], ARRAY['x'])",
             &[&id],
         );
-        assert_eq!(ended, "failed", "{number}");
+        assert_eq!(ended, "failed");
     }
     red.execute("SELECT recur.retry($1)", &[&ids[2]]);
     red.execute("SELECT recur.cancel($1, 'enough')", &[&ids[2]]);
@@ -198,22 +236,14 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
         admin.count("recur.events WHERE kind = 'owner.notified' AND owner = 'red'"),
         1
     );
-    let row = &admin.rows(
-        "SELECT completed_count, failed_count, context FROM recur.recurring_actions WHERE id = $1",
-        &[&action],
-    )[0];
-    assert_eq!(
-        (
-            row.get::<_, i64>(0),
-            row.get::<_, i64>(1),
-            row.get::<_, Value>(2)
-        ),
-        (2, 3, json!({"n": 2}))
-    );
+    let action = row(&mut admin, action);
+    assert_eq!(action["completed_count"], 2);
+    assert_eq!(action["failed_count"], 3);
+    assert_eq!(action["context"], json!({"n": 2}));
 }
 
 #[test]
-fn nobody_runs_what_is_not_his() {
+fn a_role_can_not_run_the_actions_of_another() {
     let cluster = Cluster::quiet();
     let mut admin = cluster.database("app");
     admin.batch(
@@ -223,7 +253,7 @@ fn nobody_runs_what_is_not_his() {
     );
     let mut red = cluster.session_as("run_red", "app");
     let action: Uuid = red.value(
-        "SELECT id FROM recur.create('a', '@hourly', 'p', 't', starts_at => '2026-01-01Z')",
+        "SELECT recur.create('a', '@hourly', 'p', 't', starts_at => '2026-01-01Z')",
         &[],
     );
     let owner: String = red.value("SELECT owner::text FROM recur.trigger($1)", &[&action]);
@@ -247,7 +277,7 @@ fn nobody_runs_what_is_not_his() {
             &format!("no action has the id {action}"),
         );
     }
-    // Past the door that looks: what has the work done by the extension's owner looks again.
+    // The internal functions, which run as the extension's owner, check again.
     let sneaked: Option<Uuid> = blue.value("SELECT recur._dispatch_by_hand($1, NULL)", &[&action]);
     assert_eq!(sneaked, None);
     let sneaked: Option<Vec<Uuid>> = blue.value(

@@ -1,5 +1,5 @@
-//! Nobody reads or touches what is not his. What is tried here comes from the catalog: a function or table that is
-//! added later is tried as well, and fails the test until somebody has said who may use it.
+//! A role reads and touches only what belongs to its owners. What is tried here comes from the catalog: a function or
+//! table that is added later is tried as well, and fails the test until it is granted to a level.
 
 use pg_recur_tests::{Cluster, Session, database_error};
 use std::collections::BTreeSet;
@@ -12,8 +12,8 @@ const SECRET: &str = "TOP-SECRET";
 /// What everybody is assumed to know of the victim's action: its name, and what it is for.
 const KNOWN: &str = "known";
 
-/// Relations that hold no rows of anybody: nothing in them needs to be hidden.
-const NOBODYS: [&str; 3] = ["history_turns", "stats", "workers"];
+/// Relations whose rows belong to no owner: nothing in them needs to be hidden.
+const WITHOUT_OWNER: [&str; 3] = ["history_turns", "stats", "workers"];
 
 /// A database in which `victim` has rows in every table, and one login role for each level, named like it.
 pub(super) fn prepare(cluster: &Cluster) -> Session {
@@ -28,9 +28,8 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
     let mut victim = cluster.session_as("victim", "app");
     victim.batch(&format!(
         "SELECT recur.create('{KNOWN}', '@yearly', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}',
-                             description => '{SECRET}',
-                             subject => '{KNOWN}', contact => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}',
-                                    context => '{{\"k\": \"{SECRET}\"}}');
+                             description => '{SECRET}', subject => '{KNOWN}', contact => '{SECRET}',
+                             labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions"
     ));
     // Dispatches in every state, as the dispatcher and consumers leave them.
@@ -41,14 +40,12 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
         ("finished_dispatches", "failed"),
     ] {
         admin.batch(&format!(
-            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider,
-                                        action_type,
-                    payload, metadata, priority, status, attempt, releases, max_attempts, available_at,
-                           cancel_requested,
-                    started_at, lease_expires_at, created_at, result, claimed_by)
-             SELECT gen_random_uuid(), id, '2026-01-01Z', 'schedule', namespace, tenant, owner, provider,
-                    action_type, payload,
-                    '{{}}', 0, '{status}', 1, 0, 3, '2026-01-01Z', false, '2026-01-01Z', '2026-01-01Z', now(),
+            "INSERT INTO recur.{table}
+                    (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type, payload,
+                     metadata, priority, status, attempt, releases, max_attempts, available_at, cancel_requested,
+                     started_at, lease_expires_at, created_at, result, claimed_by)
+             SELECT gen_random_uuid(), id, '2026-01-01Z', 'schedule', namespace, tenant, owner, provider, action_type,
+                    payload, '{{}}', 0, '{status}', 1, 0, 3, '2026-01-01Z', false, '2026-01-01Z', '2026-01-01Z', now(),
                     '{{\"k\": \"{SECRET}\"}}', '{SECRET}'
                FROM recur.recurring_actions"
         ));
@@ -57,15 +54,19 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
         "INSERT INTO recur.contexts (action_id, version, context)
                  SELECT id, 100, context FROM recur.recurring_actions ON CONFLICT DO NOTHING",
     );
-    admin.batch("INSERT INTO recur.history_turns VALUES (0, now()) ON CONFLICT DO NOTHING");
+    admin.batch(
+        "INSERT INTO recur_internal.history_partitions VALUES (0, now()) ON CONFLICT DO NOTHING",
+    );
     admin
 }
 
 /// Tables, views and sequences; the partitions too.
 pub(super) fn relations(session: &mut Session) -> Vec<String> {
-    session.texts("SELECT relname::text FROM pg_class
-                    WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
-          ORDER BY 1", &[])
+    session.texts(
+        "SELECT relname::text FROM pg_class
+          WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S') ORDER BY 1",
+        &[],
+    )
 }
 
 /// A call of each function of the schema, with arguments that mean the victim's things wherever they can.
@@ -118,7 +119,7 @@ fn every_table_hides_the_rows_of_others() {
         .filter(|relation| {
             // Partitions other than the one in use, and what needs a setting to be written.
             let spare = relation.ends_with(|c: char| c.is_ascii_digit()) || *relation == "tenants";
-            let spare = spare || NOBODYS.contains(&relation.as_str());
+            let spare = spare || WITHOUT_OWNER.contains(&relation.as_str());
             !spare
                 && admin.value::<i64>(&format!("SELECT count(*) FROM recur.{relation}"), &[]) == 0
         })
@@ -141,7 +142,7 @@ fn every_table_hides_the_rows_of_others() {
             }
             let seen: i64 = session.value(&query, &[]);
             let all: i64 = admin.value(&query, &[]);
-            let hidden = level != "admin" && !NOBODYS.contains(&relation.as_str());
+            let hidden = level != "admin" && !WITHOUT_OWNER.contains(&relation.as_str());
             assert_eq!(seen, if hidden { 0 } else { all }, "{level}: {relation}");
         }
         // What is granted to write is granted on what is the role's own, or on the view that checks.
@@ -170,15 +171,19 @@ fn every_table_hides_the_rows_of_others() {
     }
 }
 
-/// Nothing at all, in every place: whatever the answer is, it is one that was meant.
+/// With NULL for every argument, a function answers or refuses.
 #[test]
-fn every_function_bears_null() {
+fn no_function_fails_internally_on_null() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
-    let calls = admin.texts("SELECT format('SELECT %I.%I(%s)', 'recur', p.proname,
-                                           (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)
-                                              FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
-                               FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype", &[]);
+    let calls = admin.texts(
+        "SELECT format('SELECT %I.%I(%s)', 'recur', p.proname,
+                       (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)
+                          FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
+           FROM pg_proc AS p
+          WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype",
+        &[],
+    );
     for call in calls {
         if let Err(error) = admin.0.query(&call, &[]) {
             let (code, message, _) = database_error(&error);
@@ -202,7 +207,7 @@ fn fingerprint(session: &mut Session, relations: &[String]) -> String {
     session.value(&format!("SELECT concat_ws('|', {})", parts.join(", ")), &[])
 }
 
-/// Every function that a level may call, called with the ids and names of somebody else's things.
+/// Every function that a level may call, called with the ids and names of what belongs to another role.
 #[test]
 fn no_function_reads_or_changes_what_belongs_to_others() {
     let cluster = Cluster::preloaded("recur.enabled = off");
@@ -249,11 +254,11 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
         for change in [
             "UPDATE recur.recurring_actions SET payload = '{}'",
             "DELETE FROM recur.recurring_actions",
-            "UPDATE recur.live_dispatches SET payload = '{}'",
-            "DELETE FROM recur.live_dispatches",
-            "DELETE FROM recur.timers",
-            "UPDATE recur.definitions SET owner = current_user",
-            "UPDATE recur.progress SET context = NULL",
+            "UPDATE recur_internal.live_dispatches SET payload = '{}'",
+            "DELETE FROM recur_internal.live_dispatches",
+            "DELETE FROM recur_internal.timers",
+            "UPDATE recur_internal.definitions SET owner = current_user",
+            "UPDATE recur_internal.progress SET context = NULL",
         ] {
             match session.0.execute(change, &[]) {
                 Ok(touched) => assert_eq!(touched, 0, "{level}: {change}"),
@@ -272,7 +277,7 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
 fn every_public_function_belongs_to_a_level() {
     let cluster = Cluster::start();
     let mut admin = prepare(&cluster);
-    // Whoever owns the database hands out the rights.
+    // The owner of the database hands out the rights.
     let owners_own = ["grant_access", "revoke_access"];
     let forgotten: Vec<String> = admin.texts(
         "SELECT p.oid::regprocedure::text FROM pg_proc AS p
@@ -290,23 +295,34 @@ fn every_public_function_belongs_to_a_level() {
         .collect();
     assert!(
         forgotten.is_empty(),
-        "name {forgotten:?} in recur._functions_of (sql/80_access.sql)"
+        "name {forgotten:?} in recur_internal.functions_of (sql/80_access.sql)"
     );
-    // Nobody but an admin is one, and nobody may call what writes behind the door.
+    // Only an admin is one, and no level may call an internal function that writes.
     for level in LEVELS {
         let is_admin: bool = cluster
             .session_as(level, "app")
-            .value("SELECT recur._is_admin()", &[]);
+            .value("SELECT recur_internal.sees_all()", &[]);
         assert_eq!(is_admin, level == "admin");
         let dangerous = admin.texts(&format!(
                 "SELECT p.oid::regprocedure::text FROM pg_proc AS p
                   WHERE p.pronamespace = 'recur'::regnamespace AND p.proname LIKE '\\_%' AND p.proname <> '_admin'
-                    AND (p.provolatile = 'v' OR p.prosecdef) AND p.proname <> ALL (recur._functions_of('{level}'))
+                    AND (p.provolatile = 'v' OR p.prosecdef) AND p.proname <> ALL (recur_internal.functions_of('{level}'))
                     AND has_function_privilege('{level}', p.oid, 'EXECUTE')"
             ), &[]);
         assert_eq!(dangerous, Vec::<String>::new(), "{level}");
     }
 }
+
+/// What every level may do.
+const LOOKING: &str = "
+    SELECT recur.get(recur.id_of('mine')); SELECT * FROM recur.list(search => 'mine', labels => '{}');
+    SELECT * FROM recur.history(recur.id_of('mine')); SELECT * FROM recur.preview(recur.id_of('mine'));
+    SELECT recur.describe(recur.id_of('mine'));
+    SELECT * FROM recur.compare(recur.id_of('mine'), '{\"schedule\": \"@hourly\"}');
+    SELECT * FROM recur.forecast(); SELECT * FROM recur.preview('@daily'); SELECT recur.describe('@daily');
+    SELECT recur.next_occurrence('@daily'); SELECT recur.is_valid_schedule('@daily'); SELECT recur.tzdata_version();
+    TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
+    TABLE recur.contexts";
 
 /// What each level is for works, from end to end, with nothing but grant_access.
 #[test]
@@ -325,18 +341,9 @@ fn every_level_can_do_its_work() {
          UPDATE recur.recurring_actions SET priority = 4 WHERE name = 'also mine';
          SELECT recur.create('short', '@yearly', 'p', 'a'); SELECT recur.delete(recur.id_of('short'))",
     );
-    let looking = "SELECT recur.get(recur.id_of('mine')); SELECT * FROM recur.list(search => 'mine', labels => '{}');
-                   SELECT * FROM recur.history(recur.id_of('mine')); SELECT * FROM recur.preview(recur.id_of('mine'));
-                   SELECT recur.describe(recur.id_of('mine'));
-                             SELECT * FROM recur.compare(recur.id_of('mine'), '{\"schedule\": \"@hourly\"}');
-                   SELECT * FROM recur.forecast(); SELECT * FROM recur.preview('@daily'); SELECT recur.describe('@daily');
-                   SELECT recur.next_occurrence('@daily'); SELECT recur.is_valid_schedule('@daily');
-                             SELECT recur.tzdata_version();
-                   TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
-                             TABLE recur.contexts";
     for level in LEVELS {
         let mut session = cluster.session_as(level, "app");
-        session.batch(looking);
+        session.batch(LOOKING);
         // A member of the role that owns it sees it; the victim's is for admins.
         assert_eq!(
             session.count("recur.recurring_actions"),

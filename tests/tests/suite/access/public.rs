@@ -19,7 +19,7 @@ fn the_public_can_do_nothing() {
             format!("TRUNCATE recur.{relation}"),
         ] {
             let code = stranger.error(&statement).0;
-            // Nobody at all can write a sequence, or a view that is a union.
+            // No role at all can write a sequence, or a view that is a union.
             assert!(
                 ["42501", "42809", "55000"].contains(&code.as_str()),
                 "{statement}: {code}"
@@ -35,7 +35,7 @@ fn the_public_can_do_nothing() {
 }
 
 #[test]
-fn the_public_has_no_rights() {
+fn public_has_no_rights_and_every_object_a_comment() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");
     session
@@ -46,7 +46,7 @@ fn the_public_has_no_rights() {
         "SELECT recur.tick()",
         "SELECT * FROM recur.recurring_actions",
         "SELECT * FROM recur.dispatches",
-        "SELECT * FROM recur.timers",
+        "SELECT * FROM recur_internal.timers",
     ] {
         assert_eq!(session.error(statement).0, "42501", "{statement}");
     }

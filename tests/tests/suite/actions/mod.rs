@@ -1,3 +1,5 @@
+//! Actions: created, changed, paused, resumed and deleted.
+
 mod concurrency;
 mod context;
 mod create;

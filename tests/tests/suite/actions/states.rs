@@ -6,25 +6,25 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 #[test]
-fn pause_resume_and_delete() {
+fn what_is_paused_can_be_resumed_and_what_runs_can_not() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = create_to_change(&mut session);
     assert_eq!(
-        session.error_with("SELECT recur.resume($1)", &[&id]),
+        session.error_with("SELECT recur.resume($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" is not paused".to_owned(),
             String::new()
         )
     );
-    session.execute("SELECT recur.pause($1, 'holidays')", &[&id]);
+    session.execute("SELECT recur.pause($1::uuid, 'holidays')", &[&id]);
     let paused = row(&mut session, id);
     assert_eq!(paused["enabled"], json!(false));
     assert_eq!(paused["paused_reason"], json!("holidays"));
     assert_eq!(paused["next_run_at"], Value::Null);
     assert_eq!(
-        session.error_with("SELECT recur.pause($1)", &[&id]),
+        session.error_with("SELECT recur.pause($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" is paused already".to_owned(),
@@ -36,7 +36,7 @@ fn pause_resume_and_delete() {
         update(&mut session, id, json!({"schedule": "@hourly"}))["next_run_at"],
         Value::Null
     );
-    session.execute("SELECT recur.resume($1)", &[&id]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&id]);
     let resumed = row(&mut session, id);
     assert_eq!(resumed["enabled"], json!(true));
     assert_eq!(resumed["paused_reason"], Value::Null);
@@ -46,13 +46,18 @@ fn pause_resume_and_delete() {
         reason.1,
         "invalid paused_reason \"why\": the action is not paused"
     );
+}
 
-    // At its end it can't be resumed until the end is moved.
-    session.batch("SELECT recur.pause(id) FROM recur.recurring_actions; UPDATE recur.timers SET run_count = 4");
+#[test]
+fn what_has_ended_is_resumed_only_after_its_end_was_moved() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    session.batch("SELECT recur.pause(id) FROM recur.recurring_actions; UPDATE recur_internal.timers SET run_count = 4");
     update(&mut session, id, json!({"max_runs": 5}));
-    session.batch("UPDATE recur.timers SET run_count = 5, ended_reason = 'exhausted'");
+    session.batch("UPDATE recur_internal.timers SET run_count = 5, ended_reason = 'exhausted'");
     assert_eq!(
-        session.error_with("SELECT recur.resume($1)", &[&id]),
+        session.error_with("SELECT recur.resume($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" has had all of its 5 runs".to_owned(),
@@ -60,25 +65,32 @@ fn pause_resume_and_delete() {
         )
     );
     assert_eq!(
-        session.error_with("SELECT recur.pause($1)", &[&id]).1,
+        session.error_with("SELECT recur.pause($1::uuid)", &[&id]).1,
         "action \"n\" has ended"
     );
     update(&mut session, id, json!({"max_runs": 6}));
-    session.execute("SELECT recur.resume($1)", &[&id]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&id]);
     assert_eq!(row(&mut session, id)["ended_reason"], Value::Null);
     session.batch("SELECT recur.pause(id) FROM recur.recurring_actions");
-    session
-        .batch("UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z'");
+    session.batch(
+        "UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z'",
+    );
     assert_eq!(
-        session.error_with("SELECT recur.resume($1)", &[&id]),
+        session.error_with("SELECT recur.resume($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" has no occurrence left".to_owned(),
             "Change the schedule or ends_at first.".to_owned()
         )
     );
+}
 
-    let deleted: Value = session.value("SELECT to_jsonb(a) FROM recur.delete($1) AS a", &[&id]);
+#[test]
+fn a_deleted_action_is_unknown_to_every_function() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    let deleted: Value = session.value("SELECT to_jsonb(a) FROM recur.delete($1::uuid) AS a", &[&id]);
     assert_eq!(deleted["id"], json!(id.to_string()));
     for function in ["get", "pause", "resume", "delete", "describe", "preview"] {
         let (code, message, hint) =
@@ -91,8 +103,8 @@ fn pause_resume_and_delete() {
         assert_eq!(hint, "recur.list() shows the actions that you can see.");
     }
     let left: i64 = session.value(
-        "SELECT (SELECT count(*) FROM recur.definitions) + (SELECT count(*) FROM recur.timers)
-              + (SELECT count(*) FROM recur.progress) + (SELECT count(*) FROM recur.contexts)",
+        "SELECT (SELECT count(*) FROM recur_internal.definitions) + (SELECT count(*) FROM recur_internal.timers)
+              + (SELECT count(*) FROM recur_internal.progress) + (SELECT count(*) FROM recur.contexts)",
         &[],
     );
     assert_eq!(left, 0);
@@ -140,8 +152,8 @@ fn bulk_forms_return_what_they_touched() {
     );
     assert_eq!(reason, "move");
     // Those that have ended, or would have nothing to do, are left as they are.
-    session.batch("UPDATE recur.timers SET ended_reason = 'expired' WHERE action_id = recur.id_of('a', 'x', 't1');
-                   UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'");
+    session.batch("UPDATE recur_internal.timers SET ended_reason = 'expired' WHERE action_id = recur.id_of('a', 'x', 't1');
+                   UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'");
     assert_eq!(names(&mut session, "resume_all(namespace => 'x')"), "");
     assert_eq!(
         names(
@@ -166,9 +178,9 @@ fn bulk_forms_return_what_they_touched() {
     );
 }
 
-/// What an admin does with plain SQL goes through the same door.
+/// What an admin does with plain SQL has the same effects as the functions.
 #[test]
-fn plain_insert_update_and_delete() {
+fn plain_insert_update_and_delete_work_like_the_functions() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
@@ -197,6 +209,26 @@ fn plain_insert_update_and_delete() {
         (&Value::Null, &json!("by hand"))
     );
 
+    session.batch("DELETE FROM recur.recurring_actions");
+    assert_eq!(
+        session.error_with("SELECT recur.get($1::uuid)", &[&id]).0,
+        "P0002"
+    );
+    let history: i64 = session.value("SELECT count(*) FROM recur.history($1::uuid)", &[&id]);
+    assert!(history > 0, "history stays");
+    assert_eq!(
+        session.count("recur.dispatches WHERE status = 'pending'"),
+        0,
+        "what was not claimed is cancelled"
+    );
+}
+
+#[test]
+fn plain_sql_can_not_store_what_the_functions_refuse() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    session.batch("SELECT recur.create('n', '@yearly', 'p', 'a', enabled => false)");
     for (change, message) in [
         ("schedule = 'soon'", "invalid schedule \"soon\": "),
         (
@@ -213,7 +245,7 @@ fn plain_insert_update_and_delete() {
             "invalid tenant \"NULL\": must have a value",
         ),
         (
-            "run_count = 0",
+            "run_count = 7",
             "invalid change \"run_count\": this column is maintained by pg_recur",
         ),
         (
@@ -263,21 +295,9 @@ fn plain_insert_update_and_delete() {
             "{change}"
         );
     }
-    session.batch("DELETE FROM recur.recurring_actions");
-    assert_eq!(
-        session.error_with("SELECT recur.get($1)", &[&id]).0,
-        "P0002"
-    );
-    let history: i64 = session.value("SELECT count(*) FROM recur.history($1)", &[&id]);
-    assert!(history > 0, "history stays");
-    assert_eq!(
-        session.count("recur.dispatches WHERE status = 'pending'"),
-        0,
-        "what was not claimed is cancelled"
-    );
 }
 
-/// recur.timers is nobody's business, but an operator in need may set a timer.
+/// recur_internal.timers is internal, but an operator in need may set a timer.
 #[test]
 fn a_timer_that_is_set_by_hand_is_followed() {
     let cluster = Cluster::quiet();
@@ -288,28 +308,32 @@ fn a_timer_that_is_set_by_hand_is_followed() {
     );
     let due = |session: &mut Session, name: &str| -> (bool, bool) {
         let row = &session.rows(
-            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur.timers AS t
+            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur_internal.timers AS t
               WHERE t.action_id = recur.id_of($1)",
             &[&name],
         )[0];
         (row.get(0), row.get(1))
     };
     // It shall run then.
-    session.batch("UPDATE recur.timers SET next_run_at = next_run_at + interval '1 day'");
+    session.batch("UPDATE recur_internal.timers SET next_run_at = next_run_at + interval '1 day'");
     assert_eq!(due(&mut session, "a"), (true, false));
     assert_eq!(due(&mut session, "b"), (false, true), "it has a horizon");
     // It can't run without being due, nor be due without running.
-    session.batch("UPDATE recur.timers SET due_at = NULL");
+    session.batch("UPDATE recur_internal.timers SET due_at = NULL");
     assert_eq!(due(&mut session, "a"), (true, false));
-    session.batch("UPDATE recur.timers SET enabled = false, next_run_at = NULL, error_count = 5");
-    let due_nowhere = "SELECT count(*) FROM recur.timers WHERE due_at IS NULL";
+    session.batch(
+        "UPDATE recur_internal.timers SET enabled = false, next_run_at = NULL, error_count = 5",
+    );
+    let due_nowhere = "SELECT count(*) FROM recur_internal.timers WHERE due_at IS NULL";
     assert_eq!(session.value::<i64>(due_nowhere, &[]), 2);
     // Resumed, and not yet failed.
-    session.batch("UPDATE recur.timers SET enabled = true, next_run_at = '2040-01-01Z'");
+    session.batch("UPDATE recur_internal.timers SET enabled = true, next_run_at = '2040-01-01Z'");
     assert_eq!(due(&mut session, "a"), (true, false));
-    let forgiven = "SELECT count(*) FROM recur.timers WHERE error_count = 0";
+    let forgiven = "SELECT count(*) FROM recur_internal.timers WHERE error_count = 0";
     assert_eq!(session.value::<i64>(forgiven, &[]), 2);
-    // Both at once: he knows what he does.
-    session.batch("UPDATE recur.timers SET next_run_at = '2041-01-01Z', due_at = '2040-06-01Z'");
+    // Both at once.
+    session.batch(
+        "UPDATE recur_internal.timers SET next_run_at = '2041-01-01Z', due_at = '2040-06-01Z'",
+    );
     assert_eq!(due(&mut session, "a"), (false, false));
 }

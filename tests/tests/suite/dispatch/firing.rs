@@ -53,7 +53,7 @@ fn a_due_action_becomes_a_dispatch_and_a_notification() {
 }
 
 #[test]
-fn pause_stops_it_and_resume_goes_on() {
+fn a_paused_action_does_not_fire_until_it_is_resumed() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let action = create(&mut session, "tick", EVERY_SECOND);
@@ -132,11 +132,11 @@ fn runs_end_with_max_runs_and_with_ends_at() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let counted: Uuid = session.value(
-        "SELECT id FROM recur.create('counted', '* * * * * *', 'p', 'a', max_runs => 2)",
+        "SELECT recur.create('counted', '* * * * * *', 'p', 'a', max_runs => 2)",
         &[],
     );
     let ending: Uuid = session.value(
-        "SELECT id FROM recur.create('ending', '* * * * * *', 'p', 'a', ends_at => now() + interval '2 seconds')", &[]);
+        "SELECT recur.create('ending', '* * * * * *', 'p', 'a', ends_at => now() + interval '2 seconds')", &[]);
     for (action, reason) in [(counted, "exhausted"), (ending, "expired")] {
         eventually(reason, || {
             let ended: Option<String> = session.value(

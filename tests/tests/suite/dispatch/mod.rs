@@ -1,6 +1,7 @@
+//! From a due action to its dispatches and their announcement.
+
 mod batches;
 mod concurrency;
-mod fairness;
 mod firing;
 mod horizons;
 mod lock_waits;

@@ -1,4 +1,4 @@
-//! Finding actions: the filters, the pages, and the index that each filter uses; the time machine.
+//! Finding actions: the filters, the pages, and the index that each filter uses.
 
 use pg_recur_tests::{Cluster, Session};
 use uuid::Uuid;
@@ -67,6 +67,12 @@ fn filters_narrow_and_combine() {
             .collect();
         assert_eq!(names(&mut session, arguments), expected, "{arguments}");
     }
+}
+
+#[test]
+fn bad_limits_and_unknown_actions_are_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
     for (arguments, message) in [
         ("\"limit\" => 0", "invalid limit \"0\": must be at least 1"),
         (
@@ -126,7 +132,7 @@ fn pages_are_stable() {
             "SELECT recur.create('first', '@yearly', 'p', 'a', namespace => 'a',
                                  on_existing => 'add_another')",
         );
-        session.execute("SELECT recur.delete($1)", &[last]);
+        session.execute("SELECT recur.delete($1::uuid)", &[last]);
         seen.extend(page);
     }
     assert_eq!(seen, everything);
@@ -141,25 +147,25 @@ fn every_filter_has_an_index() {
     session.batch("CREATE ROLE alice; CREATE ROLE app; SELECT recur.grant_access('app', 'reader')");
     // Rows as create would make them, in bulk.
     session.batch(
-        "INSERT INTO recur.definitions (name, namespace, tenant, subject, owner, labels, schedule, provider,
+        "INSERT INTO recur_internal.definitions (name, namespace, tenant, subject, owner, labels, schedule, provider,
                                         action_type)
          SELECT 'name ' || i, 'ns' || i % 500, 'tenant' || i % 1000, 'subject ' || i,
                 CASE WHEN i % 200 = 0 THEN 'alice' ELSE 'app' END,
                 jsonb_build_object('customer', (i % 2000)::text), '@daily', 'p', 'a'
            FROM generate_series(1, 50000) AS i;
-         INSERT INTO recur.timers (action_id, tenant, enabled, next_run_at)
+         INSERT INTO recur_internal.timers (action_id, tenant, enabled, next_run_at)
          SELECT id, tenant, i % 1000 <> 0, CASE WHEN i % 1000 <> 0 THEN now() + interval '1 day' END
-           FROM (SELECT id, tenant, row_number() OVER () AS i FROM recur.definitions) AS d;
-         INSERT INTO recur.progress (action_id) SELECT id FROM recur.definitions;
-         INSERT INTO recur.live_dispatches (id, action_id, scheduled_at, trigger, owner, provider, action_type)
-         SELECT gen_random_uuid(), id, now(), 'schedule', owner, 'p', 'a' FROM recur.definitions",
+           FROM (SELECT id, tenant, row_number() OVER () AS i FROM recur_internal.definitions) AS d;
+         INSERT INTO recur_internal.progress (action_id) SELECT id FROM recur_internal.definitions;
+         INSERT INTO recur_internal.live_dispatches (id, action_id, scheduled_at, trigger, owner, provider, action_type)
+         SELECT gen_random_uuid(), id, now(), 'schedule', owner, 'p', 'a' FROM recur_internal.definitions",
     );
-    session.batch("VACUUM ANALYZE recur.definitions");
-    session.batch("VACUUM ANALYZE recur.timers");
-    session.batch("VACUUM ANALYZE recur.progress");
-    session.batch("VACUUM ANALYZE recur.live_dispatches");
+    session.batch("VACUUM ANALYZE recur_internal.definitions");
+    session.batch("VACUUM ANALYZE recur_internal.timers");
+    session.batch("VACUUM ANALYZE recur_internal.progress");
+    session.batch("VACUUM ANALYZE recur_internal.live_dispatches");
     let some: Uuid = session.value(
-        "SELECT id FROM recur.definitions WHERE name = 'name 4001'",
+        "SELECT id FROM recur_internal.definitions WHERE name = 'name 4001'",
         &[],
     );
     for (call, index) in [
@@ -193,7 +199,8 @@ fn every_filter_has_an_index() {
         (format!("history('{some}')"), "live_dispatches_of_action"),
     ] {
         for role in ["postgres", "app"] {
-            let plan = plan_of(&cluster, role, &call);
+            let call = format!("SELECT count(*) FROM recur.{call}");
+            let plan = cluster.plans("app", role, &call);
             assert!(
                 plan.contains(index),
                 "{role}: {call} does not use {index}:\n{plan}"
@@ -208,16 +215,4 @@ fn every_filter_has_an_index() {
             );
         }
     }
-}
-
-/// What the server itself logs of the statements that a function runs.
-fn plan_of(cluster: &Cluster, role: &str, call: &str) -> String {
-    let script = format!(
-        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
-         SET auto_explain.log_level = notice; SET ROLE {role}; SELECT count(*) FROM recur.{call};"
-    );
-    let output = cluster.psql("app", &script);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{text}");
-    text
 }

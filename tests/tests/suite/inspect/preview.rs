@@ -1,26 +1,33 @@
 //! What is to come: preview, compare and forecast.
 
+use pg_recur_tests::actions::row;
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// Every day at nine in Berlin, five times.
+fn create_in_berlin(session: &mut Session) -> Uuid {
+    session.value(
+        "SELECT recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z',
+                             max_runs => 5)",
+        &[],
+    )
+}
+
+/// What a query returns, as an array of objects.
+fn rows(session: &mut Session, query: &str) -> Value {
+    session.value(
+        &format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"),
+        &[],
+    )
+}
+
 #[test]
-fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
+fn preview_shows_the_occurrences_of_an_action() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
-    let id: Uuid = session.value(
-        "SELECT id
-           FROM recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z',
-                             max_runs => 5)",
-        &[],
-    );
-    let rows = |session: &mut Session, query: &str| -> Value {
-        session.value(
-            &format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"),
-            &[],
-        )
-    };
+    let id = create_in_berlin(&mut session);
     let preview = rows(
         &mut session,
         &format!("recur.preview('{id}', '2099-06-01Z', 2)"),
@@ -38,8 +45,15 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
         session.value::<String>("SELECT recur.describe($1::uuid)", &[&id]),
         session.value::<String>("SELECT recur.describe('0 9 * * *', 'Europe/Berlin')", &[])
     );
+}
 
-    let before: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
+#[test]
+fn compare_shows_what_an_update_would_do_and_does_nothing() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    let id = create_in_berlin(&mut session);
+    let before = row(&mut session, id);
     let compared = rows(
         &mut session,
         &format!("recur.compare('{id}', '{{\"schedule\": \"0 10 * * *\"}}', 2)"),
@@ -47,8 +61,10 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
     assert_eq!(
         compared,
         json!([
-            {"number": 1, "current_occurrence": "2099-01-01T08:00:00+00:00", "new_occurrence": "2099-01-01T09:00:00+00:00", "note": "01:00:00 later"},
-            {"number": 2, "current_occurrence": "2099-01-02T08:00:00+00:00", "new_occurrence": "2099-01-02T09:00:00+00:00", "note": "01:00:00 later"},
+            {"number": 1, "current_occurrence": "2099-01-01T08:00:00+00:00",
+             "new_occurrence": "2099-01-01T09:00:00+00:00", "note": "01:00:00 later"},
+            {"number": 2, "current_occurrence": "2099-01-02T08:00:00+00:00",
+             "new_occurrence": "2099-01-02T09:00:00+00:00", "note": "01:00:00 later"},
         ])
     );
     let notes = |session: &mut Session, changes: &str| -> Vec<String> {
@@ -88,7 +104,7 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
         "22023",
         "invalid change \"x\": an action has no such column",
     );
-    let after: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
+    let after = row(&mut session, id);
     assert_eq!(before, after);
 }
 

@@ -3,7 +3,7 @@
 use pg_recur_tests::{Cluster, Session, eventually};
 use std::process::Command;
 
-/// Dispatches nothing until it is told to: what is compared stands still.
+/// Dispatches nothing until it is enabled: what is compared stands still.
 pub(super) const STILL: &str = "recur.enabled = off";
 
 fn run(mut command: Command) -> String {
@@ -42,11 +42,11 @@ fn fill(cluster: &Cluster, owner: &str) {
     );
     // What a year does to it: an end in the past must not hinder the restore.
     session.batch(
-        "UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'paused';
-         UPDATE recur.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z',
+        "UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'paused';
+         UPDATE recur_internal.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z',
                 last_error = 'e', error_count = 1
            WHERE action_id = recur.id_of('paused');
-         SELECT recur._turn_history('7 days', now() - interval '3 days'); SELECT recur._turn_history('7 days', now())",
+         SELECT recur_internal.open_next_partition('7 days', now() - interval '3 days'); SELECT recur_internal.open_next_partition('7 days', now())",
     );
     for (table, status) in [
         ("live_dispatches", "pending"),
@@ -78,7 +78,7 @@ fn contents(session: &mut Session) -> Vec<String> {
     tables
         .iter()
         .flat_map(|table| {
-            let columns = if table == "recur.event_ids" {
+            let columns = if table == "recur_internal.event_ids" {
                 "last_value"
             } else {
                 "t.*"
@@ -165,7 +165,7 @@ fn a_dump_brings_everything_back() {
         assert_eq!(
             owners,
             [owner],
-            "everything belongs to whoever created the extension"
+            "everything belongs to the role that created the extension"
         );
         fires(&target);
     }

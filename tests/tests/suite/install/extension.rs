@@ -39,7 +39,7 @@ fn without_preload_everything_works_but_the_worker() {
 }
 
 #[test]
-fn a_schema_that_somebody_else_made_is_not_adopted() {
+fn a_schema_that_exists_already_is_not_adopted() {
     let cluster = Cluster::quiet();
     cluster.empty_database("app", "");
     let mut session = cluster.session("app");

@@ -1,3 +1,5 @@
+//! The extension comes, goes, moves and is upgraded; its catalog is documented.
+
 mod dumps;
 mod extension;
 mod reference;

@@ -10,34 +10,36 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "<!-- From here on generated from the catalog:";
 const COMMAND: &str = "UPDATE_DOCS=1 cargo test -p pg_recur-tests --test suite reference";
 
+const UNCOMMENTED: &str = "
+    SELECT 'function ' || oid::regprocedure FROM pg_proc
+     WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
+    UNION ALL
+    SELECT 'relation ' || oid::regclass FROM pg_class
+     WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+       AND obj_description(oid, 'pg_class') IS NULL
+    UNION ALL
+    SELECT 'column ' || c.oid::regclass || '.' || a.attname
+      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition
+       AND col_description(c.oid, a.attnum) IS NULL
+    UNION ALL
+    SELECT 'type ' || oid::regtype FROM pg_type
+     WHERE typnamespace = 'recur'::regnamespace AND typtype IN ('d', 'e') AND obj_description(oid, 'pg_type') IS NULL
+    UNION ALL
+    SELECT 'setting ' || name FROM pg_settings WHERE name LIKE 'recur.%' AND coalesce(short_desc, '') = ''
+    UNION ALL
+    SELECT 'schema' WHERE obj_description('recur'::regnamespace, 'pg_namespace') IS NULL
+    UNION ALL
+    SELECT 'extension'
+     WHERE NOT EXISTS (SELECT FROM pg_extension
+                        WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')";
+
 /// Every object says what it is: in psql, \d+ and \df+ are the manual.
 #[test]
 fn everything_has_a_comment() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let silent = session.texts("SELECT 'function ' || oid::regprocedure FROM pg_proc
-                                 WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
-                                UNION ALL
-                                SELECT 'relation ' || oid::regclass FROM pg_class
-                                 WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
-                                   AND obj_description(oid, 'pg_class') IS NULL
-                                UNION ALL
-                                SELECT 'column ' || c.oid::regclass || '.' || a.attname
-                                  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                                 WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition
-                                   AND col_description(c.oid, a.attnum) IS NULL
-                                UNION ALL
-                                SELECT 'type ' || oid::regtype FROM pg_type
-                                 WHERE typnamespace = 'recur'::regnamespace AND typtype IN ('d', 'e')
-                                   AND obj_description(oid, 'pg_type') IS NULL
-                                UNION ALL
-                                SELECT 'setting ' || name FROM pg_settings WHERE name LIKE 'recur.%' AND coalesce(short_desc, '') = ''
-                                UNION ALL
-                                SELECT 'schema' WHERE obj_description('recur'::regnamespace, 'pg_namespace') IS NULL
-                                UNION ALL
-                                SELECT 'extension'
-                                 WHERE NOT EXISTS (SELECT FROM pg_extension
-                                                    WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')", &[]);
+    let silent = session.texts(UNCOMMENTED, &[]);
     assert_eq!(silent, Vec::<String>::new(), "no comment on these");
     // An argument without a name can't be named by a caller.
     let nameless = session.texts(
@@ -148,7 +150,7 @@ fn functions(session: &mut Session) -> String {
                                     ' DEFAULT ' || pg_get_function_arg_default(p.oid, n::int))
                         FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
                 ARRAY(SELECT l FROM unnest('{reader,author,consumer,admin}'::text[]) AS l
-                       WHERE p.proname = ANY (recur._functions_of(l)))
+                       WHERE p.proname = ANY (recur_internal.functions_of(l)))
            FROM pg_proc AS p
           WHERE p.pronamespace = 'recur'::regnamespace AND p.proname NOT LIKE '\\_%'
           ORDER BY p.proname, p.oid::regprocedure::text",
@@ -193,8 +195,9 @@ fn functions(session: &mut Session) -> String {
 }
 
 fn relations(session: &mut Session) -> String {
-    let mut text = "\n## Views and tables\n\nViews are for people. The tables behind them are for those who want to \
-                    know.\n".to_owned();
+    let mut text = "\n## Views and tables\n\n\
+                    Views are for people. The tables behind them are for those who want to know.\n"
+        .to_owned();
     let rows = session.rows(
         "SELECT c.oid, c.relname::text, CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END,
                 obj_description(c.oid, 'pg_class')
@@ -208,8 +211,8 @@ fn relations(session: &mut Session) -> String {
             (row.get(0), row.get(1), row.get(2), row.get(3));
         write!(
             text,
-            "\n### {kind} {name}\n\n{comment}.\n\n| column | type | meaning |\n| --- | --- | --- \
-             |\n"
+            "\n### {kind} {name}\n\n{comment}.\n\n\
+             | column | type | meaning |\n| --- | --- | --- |\n"
         )
         .unwrap();
         let columns = session.rows(
@@ -234,14 +237,13 @@ fn relations(session: &mut Session) -> String {
 }
 
 fn settings(session: &mut Session) -> String {
-    let mut text =
-        "\n## Settings\n\n| setting | default | who sets it | meaning |\n| --- | --- | --- | --- \
-         |\n"
+    let mut text = "\n## Settings\n\n\
+                    | setting | default | who sets it | meaning |\n| --- | --- | --- | --- |\n"
         .to_owned();
     let rows = session.rows(
         "SELECT name, concat_ws(' ', boot_val, unit),
                 CASE context WHEN 'user' THEN 'anybody, in his session' WHEN 'superuser' THEN 'a superuser'
-                  WHEN 'sighup' THEN 'the configuration, on reload'
+                             WHEN 'sighup' THEN 'the configuration, on reload'
                              ELSE 'the configuration, on restart' END,
                 concat_ws(' ', short_desc, nullif(extra_desc, ''))
            FROM pg_settings WHERE name LIKE 'recur.%' ORDER BY name",

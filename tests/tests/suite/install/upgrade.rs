@@ -116,7 +116,7 @@ fn an_older_version_is_upgraded_in_place() {
             "{current}\nDROP FUNCTION recur.revoke_access(name);
              ALTER TABLE recur.tenants RENAME COLUMN changed_at TO touched_at;
              COMMENT ON COLUMN recur.tenants.touched_at IS 'old';
-             ALTER TABLE recur.definitions DROP CONSTRAINT definitions_max_attempts_positive;"
+             ALTER TABLE recur_internal.definitions DROP CONSTRAINT definitions_max_attempts_positive;"
         ),
     );
     scripts.install(
@@ -126,7 +126,7 @@ fn an_older_version_is_upgraded_in_place() {
              REVOKE ALL ON FUNCTION recur.revoke_access(name) FROM PUBLIC;
              ALTER TABLE recur.tenants RENAME COLUMN touched_at TO changed_at;
              COMMENT ON COLUMN recur.tenants.changed_at IS 'When it got its latest action';
-             ALTER TABLE recur.definitions ADD CONSTRAINT definitions_max_attempts_positive CHECK (max_attempts > 0);",
+             ALTER TABLE recur_internal.definitions ADD CONSTRAINT definitions_max_attempts_positive CHECK (max_attempts > 0);",
             &current[begin..end],
         ),
     );
@@ -140,11 +140,12 @@ fn an_older_version_is_upgraded_in_place() {
         session.batch(&format!("CREATE EXTENSION pg_recur VERSION '{from}'"));
         session.batch("SELECT recur.create('every second', '* * * * * *', 'p', 'a')");
         assert_ne!(catalog(&mut session), expected, "{from} is not older");
-        let action: String = session.value("SELECT a::text FROM recur.definitions AS a", &[]);
+        let action: String =
+            session.value("SELECT a::text FROM recur_internal.definitions AS a", &[]);
         session.batch("ALTER EXTENSION pg_recur UPDATE");
         assert_eq!(catalog(&mut session), expected, "from {from}");
         assert_eq!(
-            session.value::<String>("SELECT a::text FROM recur.definitions AS a", &[]),
+            session.value::<String>("SELECT a::text FROM recur_internal.definitions AS a", &[]),
             action
         );
         fires(&cluster);

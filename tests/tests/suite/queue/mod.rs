@@ -1,8 +1,12 @@
+//! Claims, reports, one-time dispatches and lock groups.
+
 mod batches;
 mod claim;
 mod cursors;
+mod effects;
 mod enqueue;
 mod lock_groups;
+mod numbers;
 mod plans;
 mod reports;
 mod spans;

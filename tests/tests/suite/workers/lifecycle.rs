@@ -8,7 +8,7 @@ use std::fs;
 
 /// The workers remember where their indexes are, and who owns the tables.
 #[test]
-fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
+fn workers_find_indexes_that_were_rebuilt_and_owners_that_changed() {
     let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     starts_to_fire(&mut session, "tick");
@@ -39,7 +39,7 @@ fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
         "CREATE TABLE acted (who text); GRANT INSERT ON acted TO PUBLIC;
          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
              $$BEGIN INSERT INTO public.acted VALUES (current_user); RETURN NULL; END$$;
-         CREATE TRIGGER note AFTER INSERT ON recur.live_dispatches FOR EACH STATEMENT EXECUTE FUNCTION note()",
+         CREATE TRIGGER note AFTER INSERT ON recur_internal.live_dispatches FOR EACH STATEMENT EXECUTE FUNCTION note()",
     );
     let acts_as = |session: &mut Session, role: &str| {
         eventually("a dispatch is written as that role", || {
@@ -113,7 +113,7 @@ fn an_idle_dispatcher_holds_nothing_and_does_nothing() {
     // It has seen the new action and gone to sleep again, for as long as the safety net allows.
     eventually("it sleeps", || {
         session.count(
-            "recur.workers WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'
+            "recur.workers WHERE database = 'app' AND kind = 'dispatcher' AND state = 'sleeping'
                 AND wakes_at > clock_timestamp() + interval '50 minutes'",
         ) == 1
     });
@@ -141,7 +141,7 @@ fn looking_uses_up_no_transaction_ids() {
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('new year', '@yearly', 'p', 'a')", &[]);
     let looks = |session: &mut Session| -> Vec<DateTime<Utc>> {
-        let rows = session.rows("SELECT state_since FROM recur.workers ORDER BY duty", &[]);
+        let rows = session.rows("SELECT state_since FROM recur.workers ORDER BY kind", &[]);
         rows.iter().map(|row| row.get(0)).collect()
     };
     eventually("both workers sleep", || {
@@ -163,7 +163,7 @@ fn looking_uses_up_no_transaction_ids() {
 }
 
 #[test]
-fn a_worker_ends_at_once_when_told_to() {
+fn a_worker_ends_at_once_when_it_is_terminated() {
     let mut cluster = Cluster::start();
     let mut session = cluster.database("app");
     starts_to_fire(&mut session, "tick");

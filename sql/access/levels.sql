@@ -1,0 +1,116 @@
+-- Who may do what. PUBLIC has nothing; recur.grant_access gives a role a level. What a role sees is decided in the
+-- views and functions: the rows of owners whose rights it has, for an admin those of all.
+
+-- What each level may call. A new function is named here, or no role can call it.
+CREATE FUNCTION recur_internal.functions_of(level text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(array_agg(granted.name), '{}') FROM (
+        SELECT unnest(ARRAY[
+            'is_valid_schedule', 'preview', 'next_occurrence', 'describe', 'tzdata_version', 'get', 'id_of', 'list',
+            'history', 'context_history', 'compare', 'forecast', 'explain',
+            'action_id', 'owner_name', 'sees_all', 'visible_owners', 'words', 'matching', 'with_changes', 'runs_left',
+            'occurrences_by_minute', 'occurrences_around', 'counts_from_start', 'ago', 'fit', 'explain_dispatch',
+            'explain_skip', 'explain_absence', 'explain_occurrence', 'dispatch_id', 'canonical_schedule',
+            'canonical_timezone']) AS name
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY[
+            'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
+            'backfill', 'enqueue', 'receive'])
+         WHERE functions_of.level IN ('author', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY[
+            'claim', 'complete', 'complete_many', 'fail', 'fail_many', 'extend', 'release', 'cancel', 'retry'])
+         WHERE functions_of.level IN ('consumer', 'admin')
+        UNION ALL
+        SELECT 'tick' WHERE functions_of.level IN ('ticker', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY['stats', 'workers']) WHERE functions_of.level IN ('monitor', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY['recover', 'purge', 'doctor', 'retention', 'admin', 'grant_access', 'revoke_access'])
+         WHERE functions_of.level = 'admin') AS granted
+$$;
+COMMENT ON FUNCTION recur_internal.functions_of IS
+    'Internal: the functions that a level of recur.grant_access may call';
+
+CREATE FUNCTION recur_internal.views_of(level text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT CASE
+        WHEN level IN ('reader', 'author', 'consumer')
+            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters}'::text[]
+        WHEN level = 'monitor' THEN '{stats,workers}'
+        WHEN level = 'admin'
+            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,stats,workers}'
+        ELSE '{}' END
+$$;
+COMMENT ON FUNCTION recur_internal.views_of IS 'Internal: the views that a level of recur.grant_access may read';
+
+CREATE FUNCTION recur_internal.check_role(role name) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = check_role.role) THEN
+        RAISE undefined_object USING
+            MESSAGE = format('invalid role "%s": there is no such role', check_role.role),
+            HINT = 'CREATE ROLE makes one.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION recur_internal.check_role IS 'Internal: raises unless there is such a role';
+
+-- Runs as the owner of the objects, a superuser: the grants are the owner's, whoever may call this. The right to call
+-- it belongs to the database's owner and to admins.
+CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    object text;
+BEGIN
+    IF (grant_access.level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin')) IS NOT TRUE THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid level "%s": must be reader, author, consumer, monitor, ticker or admin',
+                             coalesce(grant_access.level, 'NULL'));
+    END IF;
+    PERFORM recur_internal.check_role(grant_access.role);
+    EXECUTE format('GRANT USAGE ON SCHEMA recur, recur_internal TO %I', grant_access.role);
+    FOREACH object IN ARRAY recur_internal.views_of(grant_access.level) LOOP
+        EXECUTE format('GRANT SELECT ON recur.%I TO %I', object, grant_access.role);
+    END LOOP;
+    IF grant_access.level IN ('author', 'admin') THEN
+        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', grant_access.role);
+    END IF;
+    FOR object IN
+        SELECT p.oid::regprocedure::text FROM pg_proc AS p
+         WHERE p.pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+           AND p.proname = ANY (recur_internal.functions_of(grant_access.level))
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', object, grant_access.role);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION recur.grant_access IS
+    'Grants a role a level: reader (looks), author (defines actions), consumer (runs dispatches), monitor (sees counts '
+    'and workers), ticker (calls recur.tick) or admin (everything, of all owners)';
+
+CREATE FUNCTION recur.revoke_access(role name) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    kind text;
+BEGIN
+    PERFORM recur_internal.check_role(revoke_access.role);
+    EXECUTE format('REVOKE ALL ON SCHEMA recur, recur_internal FROM %I', revoke_access.role);
+    FOREACH kind IN ARRAY '{TABLES,SEQUENCES,FUNCTIONS}'::text[] LOOP
+        EXECUTE format('REVOKE ALL ON ALL %s IN SCHEMA recur, recur_internal FROM %I', kind, revoke_access.role);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION recur.revoke_access IS
+    'Revokes all levels of a role, also before the role is dropped';

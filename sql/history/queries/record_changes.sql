@@ -1,0 +1,11 @@
+-- Events of what people did: recorded and announced, muted or not.
+-- $1 text[]: kinds; $2 uuid[]: actions; $3 uuid[]: dispatches; $4 int[]: owners; $5 text[]: details, as JSON; $6 text:
+-- actor; $7 smallint: history partition
+WITH recorded AS (
+    INSERT INTO recur_internal.events (kind, action_id, dispatch_id, owner_id, actor, detail, partition)
+    SELECT u.kind, u.action_id, u.dispatch_id, u.owner_id, $6, u.detail::jsonb, $7
+      FROM unnest($1, $2, $3, $4, $5) AS u (kind, action_id, dispatch_id, owner_id, detail)
+    RETURNING id, kind, action_id
+)
+SELECT pg_notify('recur_events', json_build_object('id', r.id, 'kind', r.kind, 'action_id', r.action_id)::text)
+  FROM recorded AS r

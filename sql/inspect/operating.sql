@@ -1,0 +1,118 @@
+-- How it is doing, for operators.
+
+CREATE FUNCTION recur_internal.stats(
+    OUT since timestamptz, OUT last_tick timestamptz, OUT batches bigint, OUT failed_batches bigint,
+    OUT dispatched bigint, OUT skipped bigint, OUT ended bigint, OUT errors bigint, OUT leases_expired bigint,
+    OUT lateness_p50 float8, OUT lateness_p99 float8, OUT lateness_max float8
+) RETURNS SETOF record
+    LANGUAGE c VOLATILE ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'stats_wrapper';
+COMMENT ON FUNCTION recur_internal.stats IS 'Internal: what recur.stats shows, lateness in milliseconds';
+
+CREATE VIEW recur.stats AS
+SELECT current_database() AS database, s.since, s.last_tick, s.batches, s.failed_batches, s.dispatched, s.skipped,
+       s.ended, s.errors, s.leases_expired, s.lateness_p50 AS lateness_p50_ms, s.lateness_p99 AS lateness_p99_ms,
+       s.lateness_max AS lateness_max_ms
+  FROM recur_internal.stats() AS s;
+COMMENT ON VIEW recur.stats IS
+    'What the dispatchers of this database have done since the server started; empty while nothing has happened';
+COMMENT ON COLUMN recur.stats.database IS 'This database';
+COMMENT ON COLUMN recur.stats.since IS 'Counted from then on';
+COMMENT ON COLUMN recur.stats.last_tick IS 'When a batch was last dispatched';
+COMMENT ON COLUMN recur.stats.batches IS 'Batches that had anything to do';
+COMMENT ON COLUMN recur.stats.failed_batches IS 'Batches that had to be repeated';
+COMMENT ON COLUMN recur.stats.dispatched IS 'Dispatches of schedules';
+COMMENT ON COLUMN recur.stats.skipped IS 'Occurrences that did not fire; recur.events says why';
+COMMENT ON COLUMN recur.stats.ended IS 'Actions that came to their end';
+COMMENT ON COLUMN recur.stats.errors IS 'Actions that could not be dispatched, counted at each try';
+COMMENT ON COLUMN recur.stats.leases_expired IS 'Dispatches that were taken from consumers that did not report';
+COMMENT ON COLUMN recur.stats.lateness_p50_ms IS
+    'From due to dispatched, or, where it was staged, to announced: half were not later';
+COMMENT ON COLUMN recur.stats.lateness_p99_ms IS '99 of 100 were not later';
+COMMENT ON COLUMN recur.stats.lateness_max_ms IS 'None was later';
+
+CREATE FUNCTION recur_internal.workers(
+    OUT database oid, OUT kind text, OUT pid int, OUT state text, OUT state_since timestamptz, OUT wakes_at timestamptz
+) RETURNS SETOF record
+    LANGUAGE c VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'workers_wrapper';
+COMMENT ON FUNCTION recur_internal.workers IS 'Internal: what recur.workers shows';
+
+CREATE VIEW recur.workers AS
+SELECT d.datname AS database, w.kind, w.pid, w.state, w.state_since,
+       CASE WHEN w.state IN ('sleeping', 'backing off') THEN w.wakes_at END AS wakes_at,
+       CASE WHEN a.wait_event_type IN ('Lock', 'LWLock', 'IO') THEN a.wait_event_type || ': ' || a.wait_event
+            WHEN w.state = 'sleeping' AND w.wakes_at > clock_timestamp() THEN 'the next instant, or a change'
+            WHEN w.state = 'backing off' THEN 'the next try, after an error'
+       END AS waits_for
+  FROM recur_internal.workers() AS w
+  LEFT JOIN pg_database AS d ON d.oid = w.database
+  LEFT JOIN pg_stat_activity AS a ON a.pid = w.pid
+ ORDER BY d.datname, w.kind, w.pid;
+COMMENT ON VIEW recur.workers IS 'The background workers of pg_recur in all databases of this server';
+COMMENT ON COLUMN recur.workers.database IS 'The database that it serves';
+COMMENT ON COLUMN recur.workers.kind IS 'dispatcher or maintenance';
+COMMENT ON COLUMN recur.workers.pid IS 'Its process';
+COMMENT ON COLUMN recur.workers.state IS 'starting, working, sleeping or backing off';
+COMMENT ON COLUMN recur.workers.state_since IS 'Since when';
+COMMENT ON COLUMN recur.workers.wakes_at IS 'When it wakes by itself; any change wakes it earlier';
+COMMENT ON COLUMN recur.workers.waits_for IS 'What it waits for';
+
+CREATE FUNCTION recur.doctor() RETURNS TABLE (severity text, finding text, remedy text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    at timestamptz := clock_timestamp();
+BEGIN
+    IF NOT 'pg_recur' = ANY (regexp_split_to_array(current_setting('shared_preload_libraries', true), '\s*,\s*')) THEN
+        RETURN QUERY SELECT 'error', 'pg_recur is not preloaded: nothing fires by itself',
+            'Add pg_recur to shared_preload_libraries and restart the server, or call recur.tick() yourself.';
+    ELSIF NOT current_setting('recur.enabled')::boolean THEN
+        RETURN QUERY SELECT 'error', 'recur.enabled is off: nothing fires by itself', 'Switch it on and reload.';
+    ELSIF NOT EXISTS (SELECT FROM recur_internal.workers() AS w
+                       WHERE w.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+                         AND w.kind = 'dispatcher') THEN
+        RETURN QUERY SELECT 'error', 'no dispatcher runs in this database',
+            'See whether recur.databases names it, and whether max_worker_processes leaves room; '
+            'the server''s log says more.';
+    END IF;
+    RETURN QUERY
+    SELECT 'error',
+           format('%s actions are overdue by more than a minute, the oldest since %s', count(*), min(t.due_at)),
+           'See recur.workers and the server''s log: is a worker behind, or a timer locked by an open transaction?'
+      FROM recur_internal.timers AS t WHERE t.due_at < at - interval '1 minute' HAVING count(*) > 0;
+    RETURN QUERY
+    SELECT 'warning', format('action "%s" fails: %s', a.name, a.last_error),
+           format('recur.update(%L, …) mends it.', a.id)
+      FROM recur.recurring_actions AS a WHERE a.error_count > 0 LIMIT 20;
+    RETURN QUERY
+    SELECT 'warning',
+           format('%s dispatches of provider "%s" wait to be claimed, the oldest since %s', count(*), l.provider,
+                  min(l.available_at)),
+           'Start consumers for it, or see why they do not claim.'
+      FROM recur_internal.live_dispatches AS l
+     WHERE l.status = 'pending' AND l.available_at < at - interval '5 minutes'
+     GROUP BY l.provider;
+    RETURN QUERY
+    SELECT 'warning', format('%s dispatches have failed for good within the last day', count(*)),
+           'See recur.dead_letters.'
+      FROM recur_internal.finished_dispatches AS f
+     -- The index has what is not completed.
+     WHERE f.status <> 'completed' AND f.status = 'failed' AND f.finished_at > at - interval '1 day'
+    HAVING count(*) > 0;
+    RETURN QUERY
+    SELECT 'warning',
+           format('a transaction of %s has been open since %s', coalesce(nullif(s.application_name, ''), s.usename),
+                  s.xact_start),
+           format('While it is open nothing dead can be removed; end it, if need be with pg_terminate_backend(%s).',
+                  s.pid)
+      FROM pg_stat_activity AS s
+     WHERE s.datname = current_database() AND s.xact_start < at - interval '1 hour'
+       AND s.backend_type = 'client backend';
+END
+$$;
+COMMENT ON FUNCTION recur.doctor IS
+    'What is wrong, if anything, and what to do about it; no rows mean that all is well';

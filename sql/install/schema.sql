@@ -1,0 +1,45 @@
+-- The ground that everything else stands on: schemas, and the role that works on the tables.
+
+-- Text is read as UTF-8 in Rust, so a database in another encoding is refused here instead of failing at the first
+-- accent.
+DO $$
+BEGIN
+    IF current_setting('server_encoding') <> 'UTF8' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('pg_recur needs a database in UTF8, and "%s" is in %s', current_database(),
+                             current_setting('server_encoding')),
+            HINT = 'CREATE DATABASE name ENCODING ''UTF8'' TEMPLATE template0 makes one.';
+    END IF;
+END
+$$;
+
+-- Plain CREATE SCHEMA, without IF NOT EXISTS: an existing schema of this name belongs to somebody else, who would own
+-- our objects.
+CREATE SCHEMA recur;
+COMMENT ON SCHEMA recur IS 'pg_recur: recurring actions, their dispatches, and the functions that run them';
+CREATE SCHEMA recur_internal;
+COMMENT ON SCHEMA recur_internal IS
+    'pg_recur: tables and helpers behind schema recur; users read and write through schema recur';
+
+-- Workers and functions read and write the tables as this role, whoever calls them. It owns nothing, logs in nowhere
+-- and has no members, so a trigger or an index expression that runs as this role can reach nothing beyond the rows of
+-- pg_recur.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'recur_engine') THEN
+        CREATE ROLE recur_engine NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
+        COMMENT ON ROLE recur_engine IS
+            'pg_recur: reads and writes the tables of the extension in every database that has it';
+    ELSIF EXISTS (SELECT FROM pg_roles AS r
+                   WHERE r.rolname = 'recur_engine'
+                     AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
+                          OR r.rolbypassrls))
+       OR EXISTS (SELECT FROM pg_auth_members AS m
+                   WHERE m.roleid = 'recur_engine'::regrole OR m.member = 'recur_engine'::regrole) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'role "recur_engine" exists and is not what pg_recur needs',
+            DETAIL = 'It may neither log in, nor have attributes, nor be a member of a role, nor have members.',
+            HINT = 'Rename or drop that role, then create the extension again.';
+    END IF;
+END
+$$;

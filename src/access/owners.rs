@@ -1,0 +1,269 @@
+//! Owners: numbers of our own for the roles that actions and dispatches belong to.
+
+use crate::pg::query::queries;
+use crate::runtime::engine;
+use pgrx::prelude::*;
+use pgrx::{direct_function_call, pg_sys};
+use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
+use std::rc::Rc;
+
+queries! {
+    OWNERS = "access/queries/owners.sql" ();
+    ADD_OWNER = "access/queries/add_owner.sql" (OIDOID, TEXTOID);
+}
+
+/// What the current role sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visible {
+    /// The rows of every owner.
+    All,
+    /// The rows of these owners.
+    Owners(Rc<[i32]>),
+}
+
+impl Visible {
+    /// As a parameter of a query: NULL for all.
+    pub fn parameter(&self) -> Option<Vec<i32>> {
+        match self {
+            Visible::All => None,
+            Visible::Owners(ids) => Some(ids.to_vec()),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Owner {
+    id: i32,
+    role: pg_sys::Oid,
+    name: String,
+}
+
+thread_local! {
+    /// All owners, until somebody adds one or a role changes.
+    static KNOWN: RefCell<Option<Rc<[Owner]>>> = const { RefCell::new(None) };
+    /// What a role sees, for the role that asked last.
+    static SEEN: RefCell<Option<(pg_sys::Oid, Visible)>> = const { RefCell::new(None) };
+    /// Counts the changes: what was read before one is not kept.
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the current role sees: a reader, an author or a consumer the rows of owners whose rights it has, an admin all.
+pub fn visible() -> Visible {
+    let role = caller();
+    if sees_all() {
+        return Visible::All;
+    }
+    let known = SEEN.with_borrow(|seen| match seen {
+        Some((of, visible)) if *of == role => Some(visible.clone()),
+        _ => None,
+    });
+    known.unwrap_or_else(|| {
+        let changes = CHANGES.get();
+        let owners = owners();
+        let has_rights_of = |owner: &&Owner| unsafe { pg_sys::has_privs_of_role(role, owner.role) };
+        let ids = owners.iter().filter(has_rights_of).map(|owner| owner.id);
+        let visible = Visible::Owners(ids.collect());
+        if CHANGES.get() == changes {
+            SEEN.set(Some((role, visible.clone())));
+        }
+        visible
+    })
+}
+
+/// The role that calls, behind SET ROLE and functions that run as their owner.
+pub fn caller() -> pg_sys::Oid {
+    // SAFETY: a plain look-up.
+    unsafe { pg_sys::GetUserId() }
+}
+
+/// The name of the role that calls: who acts.
+pub fn caller_name() -> String {
+    role_name(caller()).unwrap_or_default()
+}
+
+/// The name of the role that logged in.
+pub fn session_name() -> String {
+    // SAFETY: a plain look-up.
+    role_name(unsafe { pg_sys::GetSessionUserId() }).unwrap_or_default()
+}
+
+/// The owner that the current role is. It becomes one where it was none.
+pub fn own_id() -> i32 {
+    id_of_role(caller())
+}
+
+/// The owner that a role is. It becomes one where it was none.
+pub fn id_of_role(role: pg_sys::Oid) -> i32 {
+    let find = || {
+        owners()
+            .iter()
+            .find(|owner| owner.role == role)
+            .map(|owner| owner.id)
+    };
+    if let Some(id) = find() {
+        return id;
+    }
+    let name = role_name(role).unwrap_or_default();
+    engine::as_engine(|| ADD_OWNER.with(|query| query.execute(&[role.into(), name.into()])));
+    forget();
+    find().unwrap_or_else(|| {
+        pgrx::error!("pg_recur: the owner of this role was added by a transaction that began later")
+    })
+}
+
+/// The owners whose role has this name now.
+pub fn owner_ids_of(name: &str) -> Vec<i32> {
+    let owners = owners();
+    let has_name = |owner: &&Owner| current_name(owner) == name;
+    owners
+        .iter()
+        .filter(has_name)
+        .map(|owner| owner.id)
+        .collect()
+}
+
+/// `recur_internal.sees_all()`: may the current role execute `recur_internal.admin()`?
+#[pg_extern(sql = false)]
+pub fn sees_all() -> bool {
+    // SAFETY: a plain look-up, and the answer for most sessions of operators.
+    if unsafe { pg_sys::superuser() } {
+        return true;
+    }
+    let Some(marker) = admin_marker() else {
+        return false;
+    };
+    // SAFETY: the arguments are of the function's types.
+    let may: Option<bool> = unsafe {
+        direct_function_call(
+            pg_sys::has_function_privilege_id,
+            &[marker.into_datum(), "EXECUTE".into_datum()],
+        )
+    };
+    may == Some(true)
+}
+
+/// `recur_internal.visible_owners()`.
+#[pg_extern(sql = false)]
+fn visible_owners() -> Vec<i32> {
+    visible().parameter().unwrap_or_default()
+}
+
+/// `recur_internal.owner_name(id)`.
+#[pg_extern(sql = false)]
+fn owner_name(id: i32) -> Option<String> {
+    let owners = owners();
+    let found = owners.binary_search_by_key(&id, |owner| owner.id).ok()?;
+    Some(current_name(&owners[found]))
+}
+
+/// Row trigger on `recur_internal.owners`. A restored row bears the role's oid of another cluster: its name decides.
+#[pg_trigger(sql = false)]
+fn owner_changed<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    // SAFETY: the relation of a trigger that fires is open.
+    unsafe { pg_sys::CacheInvalidateRelcache(trigger.relation()?.as_ptr()) };
+    let Some(row) = trigger.new() else {
+        return Ok(trigger.old().map(PgHeapTuple::into_owned));
+    };
+    let mut row = row.into_owned();
+    let name: Option<String> = row.get_by_name("name").unwrap_or_default();
+    let _ = row.set_by_name("role", role_named(&name.unwrap_or_default()));
+    Ok(Some(row))
+}
+
+fn owners() -> Rc<[Owner]> {
+    watch();
+    if let Some(known) = KNOWN.with_borrow(Clone::clone) {
+        return known;
+    }
+    let changes = CHANGES.get();
+    let read: Vec<Owner> = engine::as_engine(|| {
+        OWNERS.with(|query| {
+            query.rows(&[], |row| Owner {
+                id: row.required(1),
+                role: row.required(2),
+                name: row.required(3),
+            })
+        })
+    });
+    let read: Rc<[Owner]> = read.into();
+    if CHANGES.get() == changes {
+        KNOWN.set(Some(read.clone()));
+    }
+    read
+}
+
+/// A role that was renamed since has its new name; one that was dropped, its last.
+fn current_name(owner: &Owner) -> String {
+    role_name(owner.role).unwrap_or_else(|| owner.name.clone())
+}
+
+fn role_name(role: pg_sys::Oid) -> Option<String> {
+    // SAFETY: the server returns a text that ends with a zero byte, or NULL.
+    unsafe {
+        let name = pg_sys::GetUserNameFromId(role, true);
+        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
+    }
+}
+
+/// The oid of a role, or that of no role.
+fn role_named(name: &str) -> pg_sys::Oid {
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    // SAFETY: a catalog look-up; a missing role is no error here.
+    unsafe { pg_sys::get_role_oid(name.as_ptr(), true) }
+}
+
+/// The function whose execution is an admin's right.
+fn admin_marker() -> Option<pg_sys::Oid> {
+    // SAFETY: look-ups in the catalog caches, with keys of their types.
+    let oid = unsafe {
+        let schema = pg_sys::get_namespace_oid(c"recur_internal".as_ptr(), true);
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(c"admin".as_ptr()),
+            pg_sys::Datum::from(pg_sys::buildoidvector(std::ptr::null(), 0)),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0),
+        )
+    };
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}
+
+/// The server says when a role, a membership or the table of owners changes, in any session.
+fn watch() {
+    if WATCHING.replace(true) {
+        return;
+    }
+    // SAFETY: the callbacks live as long as the process.
+    unsafe {
+        for cache in [
+            pg_sys::SysCacheIdentifier::AUTHOID,
+            pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM,
+        ] {
+            let none = pg_sys::Datum::from(0);
+            pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(roles_changed), none);
+        }
+        pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::null());
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn roles_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    forget();
+}
+
+/// Any relation: they change rarely, and to ask which one it is would need a look-up that is not allowed here.
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
+    forget();
+}
+
+fn forget() {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
+    KNOWN.set(None);
+    SEEN.set(None);
+}

@@ -1,0 +1,104 @@
+//! Events: what happened to actions and occurrences, recorded in the transaction in which it happened.
+//!
+//! Everything here runs as the engine.
+
+use super::partition;
+use crate::pg::query::{pg_uuid, pg_uuids, queries};
+use uuid::Uuid;
+
+queries! {
+    RECORD_EVENTS = "history/queries/record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+    RECORD_CHANGES = "history/queries/record_changes.sql"
+        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+    NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+}
+
+/// Who acts where a worker does.
+pub const WORKER: &str = "recur_engine";
+
+/// Events of workers, collected column by column.
+#[derive(Default)]
+pub struct WorkerEvents {
+    actions: Vec<Uuid>,
+    kinds: Vec<&'static str>,
+    details: Vec<String>,
+}
+
+impl WorkerEvents {
+    pub fn add(&mut self, action: Uuid, kind: &'static str, detail: &serde_json::Value) {
+        self.actions.push(action);
+        self.kinds.push(kind);
+        self.details.push(detail.to_string());
+    }
+
+    /// Records them, and announces those of actions that are not muted.
+    pub fn record(self) {
+        if self.actions.is_empty() {
+            return;
+        }
+        let arguments = [
+            pg_uuids(self.actions).into(),
+            self.kinds.into(),
+            self.details.into(),
+            WORKER.into(),
+            partition::current().into(),
+        ];
+        RECORD_EVENTS.with(|query| query.execute(&arguments));
+    }
+}
+
+/// Something that a person did.
+pub struct Change {
+    pub kind: &'static str,
+    pub action: Option<Uuid>,
+    pub dispatch: Option<Uuid>,
+    pub owner_id: i32,
+    /// A JSON object, as text: payloads in it are copied, not decoded.
+    pub detail: String,
+}
+
+/// Records and announces what a person, or a program that a person runs, did.
+pub fn record_changes(changes: &[Change], actor: &str) {
+    if changes.is_empty() {
+        return;
+    }
+    let kinds: Vec<&str> = changes.iter().map(|change| change.kind).collect();
+    let actions: Vec<_> = changes
+        .iter()
+        .map(|change| change.action.map(pg_uuid))
+        .collect();
+    let dispatches: Vec<_> = changes
+        .iter()
+        .map(|change| change.dispatch.map(pg_uuid))
+        .collect();
+    let owners: Vec<i32> = changes.iter().map(|change| change.owner_id).collect();
+    let details: Vec<&str> = changes
+        .iter()
+        .map(|change| change.detail.as_str())
+        .collect();
+    let arguments = [
+        kinds.into(),
+        actions.into(),
+        dispatches.into(),
+        owners.into(),
+        details.into(),
+        actor.into(),
+        partition::current().into(),
+    ];
+    RECORD_CHANGES.with(|query| query.execute(&arguments));
+}
+
+/// Notifies the contacts of these actions, or else their owners, unless they are muted: (action, problem).
+pub fn notify_contacts(problems: Vec<(Uuid, String)>, actor: &str) {
+    if problems.is_empty() {
+        return;
+    }
+    let (actions, texts): (Vec<_>, Vec<_>) = problems.into_iter().unzip();
+    let arguments = [
+        pg_uuids(actions).into(),
+        texts.into(),
+        actor.into(),
+        partition::current().into(),
+    ];
+    NOTIFY_CONTACTS.with(|query| query.execute(&arguments));
+}

@@ -1,0 +1,51 @@
+//! Locks of the extension's own, in the space of advisory locks but out of reach of `pg_advisory_lock`.
+//!
+//! A role that may connect can take any lock of `pg_advisory_lock`, and hold up who waits for it. Those locks bear 1 or
+//! 2 in the last field of their tag; the extension's bear numbers of their own.
+
+use super::my_database;
+use pgrx::pg_sys;
+
+/// What a lock stands for.
+#[derive(Clone, Copy)]
+#[repr(u16)]
+pub enum Space {
+    PreparedTransaction = 0x5263,
+    LockGroup = 0x5264,
+    DedupKey = 0x5265,
+}
+
+/// Takes a lock until the transaction ends, and waits for it.
+pub fn lock(space: Space, key: u64) {
+    acquire(space, key, pg_sys::ExclusiveLock, false);
+}
+
+/// Takes a lock until the transaction ends, unless another transaction has it.
+pub fn try_lock(space: Space, key: u64) -> bool {
+    acquire(space, key, pg_sys::ExclusiveLock, true)
+}
+
+/// Takes a lock in a mode; true if the transaction has it.
+pub fn acquire(space: Space, key: u64, mode: u32, unless_taken: bool) -> bool {
+    let tag = pg_sys::LOCKTAG {
+        locktag_field1: my_database().to_u32(),
+        locktag_field2: (key >> 32) as u32,
+        locktag_field3: key as u32,
+        locktag_field4: space as u16,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+    };
+    // SAFETY: the tag is complete, and the lock ends with the transaction.
+    let result =
+        unsafe { pg_sys::LockAcquire(&tag, mode as pg_sys::LOCKMODE, false, unless_taken) };
+    result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
+}
+
+/// A key for a text: FNV-1a.
+pub fn key(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}

@@ -1,0 +1,32 @@
+//! Intervals as arguments.
+
+use super::error::SqlError;
+use pgrx::datum::Interval;
+use pgrx::{IntoDatum, direct_function_call, pg_sys};
+use recur_core::action::Interval as Span;
+
+/// The three parts of an interval.
+pub fn parts(interval: &Interval) -> Span {
+    Span {
+        months: interval.months(),
+        days: interval.days(),
+        micros: interval.micros(),
+    }
+}
+
+/// As the server prints it.
+pub fn text(interval: Interval) -> String {
+    // SAFETY: interval_out takes an interval and returns a text that ends with a zero byte.
+    let text: Option<&std::ffi::CStr> =
+        unsafe { direct_function_call(pg_sys::interval_out, &[interval.into_datum()]) };
+    text.map(|text| text.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// A lease that was asked for must be longer than nothing, and end before the calendar does.
+pub fn check_lease(lease: &Interval, hint: &str) -> Result<(), SqlError> {
+    let parts = parts(lease);
+    parts
+        .check("lease", false)
+        .map_err(|error| SqlError::from(error).with_hint(hint))
+}

@@ -1,0 +1,116 @@
+//! Lock groups: at most one dispatch of a group runs at a time.
+
+use crate::pg::advisory::{self, Space};
+use crate::pg::query::{pg_uuid, plain_uuid, queries};
+use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+queries! {
+    GROUP_RUNS = "queue/queries/group_runs.sql" (TEXTOID, INT4OID);
+    RUNNING_GROUPS = "queue/queries/running_groups.sql" ();
+    LOCK_IF_FREE = "queue/queries/lock_if_free.sql" (UUIDOID);
+}
+
+/// A group of an owner: groups of the same name that belong to others are other groups.
+type Group = (String, i32);
+
+/// What the claim that is under way knows of groups.
+#[derive(Default)]
+struct Groups {
+    /// When the claim began, which tells it from the one before.
+    claim: Option<pg_sys::TimestampTz>,
+    known: HashMap<Group, State>,
+    /// How many groups it met of which a dispatch runs.
+    met_running: usize,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    /// A dispatch of the group runs, or is about to.
+    Taken,
+    /// The claim may start this dispatch. Whether it does depends on whether it gets the row.
+    Offered(Uuid),
+}
+
+thread_local! {
+    static GROUPS: RefCell<Groups> = RefCell::default();
+}
+
+/// `recur_internal.group_is_free(lock_group, owner_id, id, claim)`: may this claim start this dispatch of the group?
+///
+/// Two claims that look at the same time could both find that nothing of a group runs. So each claim first takes the
+/// group's lock and has it until its transaction ends, when the row says what the lock said. A claim that does not get
+/// the lock leaves the group to the one that has it or, as groups share locks, to a later claim.
+#[pg_extern(sql = false)]
+fn group_is_free(
+    lock_group: &str,
+    owner_id: i32,
+    id: PgUuid,
+    claim: TimestampWithTimeZone,
+) -> bool {
+    let claim = pg_sys::TimestampTz::from(claim);
+    let id = plain_uuid(id);
+    let group = (lock_group.to_owned(), owner_id);
+    if GROUPS.with_borrow(|groups| groups.claim != Some(claim)) {
+        GROUPS.replace(Groups {
+            claim: Some(claim),
+            ..Groups::default()
+        });
+    }
+    let known = GROUPS.with_borrow(|groups| groups.known.get(&group).copied());
+    let state = match known {
+        Some(State::Taken) => State::Taken,
+        Some(State::Offered(offered)) if offered == id => State::Offered(id),
+        // The dispatch that was offered may have been locked by another transaction, and not taken.
+        Some(State::Offered(offered)) if is_ours(offered) => State::Taken,
+        Some(State::Offered(_)) => State::Offered(id),
+        None if try_lock(&group) && !runs(&group) => State::Offered(id),
+        None => State::Taken,
+    };
+    GROUPS.with_borrow_mut(|groups| groups.known.insert(group, state));
+    matches!(state, State::Offered(_))
+}
+
+/// A dispatch that no other transaction has locked is locked by this one, whose claim was offered it.
+fn is_ours(dispatch: Uuid) -> bool {
+    let locked = LOCK_IF_FREE.with(|query| query.row(&[pg_uuid(dispatch).into()], |_| ()));
+    locked.is_some()
+}
+
+/// Groups share this many locks: the server's lock table has room for some thousands, of all sessions together, and a
+/// claim may meet more groups than that. Two groups that share a lock do not conflict within one claim.
+const LOCKS: u64 = 1024;
+
+fn try_lock((name, owner_id): &Group) -> bool {
+    let bytes = name.bytes().chain(owner_id.to_le_bytes());
+    advisory::try_lock(Space::LockGroup, advisory::key(bytes) % LOCKS)
+}
+
+/// Does a dispatch of the group run? Asked of what is committed now, in every isolation level.
+///
+/// Each group is asked for by itself: while a snapshot is held open, the index keeps an entry for each dispatch that
+/// ever ran, and to read all of them took up to 100 ms after 200,000. A claim that meets many running groups reads all
+/// of them once: past 1,000 groups, one by one took 5.8 ms and all at once 2.6 ms.
+fn runs(group: &Group) -> bool {
+    const MANY: usize = 16;
+    let arguments = [group.0.as_str().into(), group.1.into()];
+    let running = GROUP_RUNS.with(|query| query.latest_rows(&arguments, |_| ()));
+    if running.is_empty() {
+        return false;
+    }
+    let met = GROUPS.with_borrow_mut(|groups| {
+        groups.met_running += 1;
+        groups.met_running
+    });
+    if met == MANY {
+        let all = RUNNING_GROUPS
+            .with(|query| query.latest_rows(&[], |row| (row.required(1), row.required(2))));
+        let all = all.into_iter().map(|group: Group| (group, State::Taken));
+        GROUPS.with_borrow_mut(|groups| groups.known.extend(all));
+    }
+    true
+}
