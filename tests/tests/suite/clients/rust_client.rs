@@ -51,7 +51,7 @@ fn errors_of_the_server_have_types() {
     );
 
     admin.execute(
-        "SELECT recur.update($1, '{\"context\": {\"n\": 5}}')",
+        "SELECT recur.update($1::uuid, '{\"context\": {\"n\": 5}}')",
         &[&action],
     );
     let changed = runtime

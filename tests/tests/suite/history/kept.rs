@@ -85,7 +85,7 @@ fn a_dispatch_of_a_deleted_action_can_be_completed() {
     let action = idle_action(&mut session, "");
     let id = queue_for(&mut session, action);
     claim_this(&mut session, id);
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     let done: String = session.value(
         "SELECT status FROM recur.complete($1, 1, '{}', '{\"a\": 1}')",
         &[&id],

@@ -13,7 +13,7 @@ fn history_is_newest_first_and_pages_backwards() {
     );
     // Half of them are finished.
     session.execute(
-        "SELECT recur.backfill($1, '2026-01-01 01:00Z', '2026-01-01 20:00Z')",
+        "SELECT recur.backfill($1::uuid, '2026-01-01 01:00Z', '2026-01-01 20:00Z')",
         &[&id],
     );
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(10)");

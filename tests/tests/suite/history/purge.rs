@@ -10,7 +10,7 @@ fn purge_removes_what_finished_before_and_keeps_the_counts() {
     let action = idle_action(&mut session, "");
     for n in 1..=6 {
         session.execute(
-            "SELECT recur.trigger($1, jsonb_build_object('n', $2::int))",
+            "SELECT recur.trigger($1::uuid, jsonb_build_object('n', $2::int))",
             &[&action, &n],
         );
     }

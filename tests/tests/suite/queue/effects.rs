@@ -53,7 +53,7 @@ fn with_something_to_change(cluster: &Cluster) -> (Session, impl Fn(&str) -> Str
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, ", context => '{\"n\": 1}'");
     session.execute(
-        "SELECT recur.update($1, '{\"context\": {\"n\": 2}, \"schedule\": \"@daily\"}')",
+        "SELECT recur.update($1::uuid, '{\"context\": {\"n\": 2}, \"schedule\": \"@daily\"}')",
         &[&action],
     );
     let paused = idle_action(&mut session, ", enabled => false");

@@ -50,7 +50,7 @@ fn numbers_of_an_action_and_its_context_keep_every_digit() {
     let printed = printed(&mut session);
     let arguments = format!(", payload => '{NUMBERS}', context => '{NUMBERS}'");
     let action = idle_action(&mut session, &arguments);
-    let own: Uuid = session.value("SELECT recur.trigger($1)", &[&action]);
+    let own: Uuid = session.value("SELECT recur.trigger($1::uuid)", &[&action]);
     let trigger = format!("SELECT recur.trigger('{action}'::uuid, '{NUMBERS}')");
     let given: Uuid = session.value(&trigger, &[]);
     for id in [own, given] {
@@ -74,13 +74,13 @@ fn numbers_of_an_action_and_its_context_keep_every_digit() {
         (2, printed.clone())
     );
     let history = &session.rows(
-        "SELECT payload::text, result::text FROM recur.history($1) WHERE status = 'completed'",
+        "SELECT payload::text, result::text FROM recur.history($1::uuid) WHERE status = 'completed'",
         &[&action],
     )[0];
     assert_eq!(history.get::<_, String>(0), printed);
     assert_eq!(history.get::<_, String>(1), printed);
     let contexts: Vec<String> = session.column(
-        "SELECT context::text FROM recur.context_history($1)",
+        "SELECT context::text FROM recur.context_history($1::uuid)",
         &[&action],
     );
     assert_eq!(contexts, [printed.clone(), printed]);

@@ -73,7 +73,7 @@ fn deleting_an_action_withdraws_what_is_pending() {
     let running = queue_for(&mut session, action);
     claim_this(&mut session, running);
     let waiting = queue_for(&mut session, action);
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     assert_eq!(status(&mut session, waiting), "cancelled");
     assert_eq!(status(&mut session, running), "running");
     session.execute("SELECT recur.fail($1, 1, 'x', false)", &[&running]);

@@ -96,7 +96,7 @@ fn an_open_report_keeps_only_its_own_action_waiting() {
     // Of the same action: one that has no attempt left, one that has, and one that is to be cancelled.
     let [last, unwanted] = [(); 2].map(|()| queue_for(&mut session, action));
     session.execute(
-        "SELECT recur.update($1, '{\"max_attempts\": 2}')",
+        "SELECT recur.update($1::uuid, '{\"max_attempts\": 2}')",
         &[&action],
     );
     let again = queue_for(&mut session, action);
@@ -109,7 +109,7 @@ fn an_open_report_keeps_only_its_own_action_waiting() {
     let of_deleted = queue_for(&mut session, deleted);
     session.batch("SELECT FROM recur.claim(100, lease => '1 hour')");
     session.execute("SELECT recur.cancel($1)", &[&unwanted]);
-    session.execute("SELECT recur.delete($1)", &[&deleted]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&deleted]);
     expire_together(&mut session);
 
     eventually("the others are given up", || {
