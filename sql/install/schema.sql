@@ -27,13 +27,19 @@ COMMENT ON SCHEMA recur_internal IS
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'recur_engine') THEN
-        CREATE ROLE recur_engine NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
-        COMMENT ON ROLE recur_engine IS
-            'pg_recur: reads and writes the tables of the extension in every database that has it';
-    ELSIF EXISTS (SELECT FROM pg_roles AS r
-                   WHERE r.rolname = 'recur_engine'
-                     AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
-                          OR r.rolbypassrls))
+        BEGIN
+            CREATE ROLE recur_engine NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
+            COMMENT ON ROLE recur_engine IS
+                'pg_recur: reads and writes the tables of the extension in every database that has it';
+        EXCEPTION
+            -- Installed in another database at the same time. The role is checked below.
+            WHEN duplicate_object OR unique_violation THEN NULL;
+        END;
+    END IF;
+    IF EXISTS (SELECT FROM pg_roles AS r
+                WHERE r.rolname = 'recur_engine'
+                  AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
+                       OR r.rolbypassrls))
        OR EXISTS (SELECT FROM pg_auth_members AS m
                    WHERE m.roleid = 'recur_engine'::regrole OR m.member = 'recur_engine'::regrole) THEN
         RAISE object_not_in_prerequisite_state USING

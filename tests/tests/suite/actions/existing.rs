@@ -90,13 +90,19 @@ fn on_existing_fails_changes_in_place_or_adds_another() {
         second
     );
     // Renamed away, it leaves the name to the one beside it, and has its new one for itself.
-    session.execute("SELECT recur.update($1::uuid, '{\"name\": \"m\"}')", &[&second]);
+    session.execute(
+        "SELECT recur.update($1::uuid, '{\"name\": \"m\"}')",
+        &[&second],
+    );
     assert_eq!(session.value::<Uuid>("SELECT recur.id_of('n')", &[]), third);
     assert_eq!(
         session.value::<Uuid>("SELECT recur.id_of('m')", &[]),
         second
     );
-    let taken = session.error_with("SELECT recur.update($1::uuid, '{\"name\": \"n\"}')", &[&second]);
+    let taken = session.error_with(
+        "SELECT recur.update($1::uuid, '{\"name\": \"n\"}')",
+        &[&second],
+    );
     assert_eq!(taken.0, "23505");
     assert_eq!(
         taken.1,

@@ -90,7 +90,10 @@ fn a_deleted_action_is_unknown_to_every_function() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = create_to_change(&mut session);
-    let deleted: Value = session.value("SELECT to_jsonb(a) FROM recur.delete($1::uuid) AS a", &[&id]);
+    let deleted: Value = session.value(
+        "SELECT to_jsonb(a) FROM recur.delete($1::uuid) AS a",
+        &[&id],
+    );
     assert_eq!(deleted["id"], json!(id.to_string()));
     for function in ["get", "pause", "resume", "delete", "describe", "preview"] {
         let (code, message, hint) =

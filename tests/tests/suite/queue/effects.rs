@@ -51,7 +51,10 @@ const OTHERS: [&str; 3] = ["doctor", "grant_access", "revoke_access"];
 /// A database in which each of the calls changes something.
 fn with_something_to_change(cluster: &Cluster) -> (Session, impl Fn(&str) -> String) {
     let mut session = cluster.database("app");
-    let action = idle_action(&mut session, ", context => '{\"n\": 1}'");
+    let action = idle_action(
+        &mut session,
+        ", context => '{\"n\": 1}', starts_at => '2025-01-01Z'",
+    );
     session.execute(
         "SELECT recur.update($1::uuid, '{\"context\": {\"n\": 2}, \"schedule\": \"@daily\"}')",
         &[&action],

@@ -15,7 +15,7 @@ fn printed(session: &mut Session) -> String {
 
 /// This column of the dispatch, wherever it is.
 fn stored(session: &mut Session, column: &str, id: Uuid) -> String {
-    let sql = format!("SELECT {column}::text FROM recur.dispatches WHERE id = $1");
+    let sql = format!("SELECT ({column})::text FROM recur.dispatches WHERE id = $1");
     session.value(&sql, &[&id])
 }
 
