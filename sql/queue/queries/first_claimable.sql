@@ -1,5 +1,6 @@
 -- Where the dispatches of a priority begin that can be claimed: past dead index entries, and past those that wait for
--- their lock group. {pending} as in claim.sql.
+-- their lock group. {pending} as in claim.sql. Whether a group runs is not asked with EXISTS, for which the planner may
+-- read everything that runs.
 -- $1 timestamptz: now; $2 int: priority; $3, $4 timestamptz: available_at and created_at to begin at; $5 text: the
 -- provider, if it is one; $6 text[]: providers; $7 text[]: action types; $8 text[]: namespaces; $9 text[]: tenants; $10
 -- int[]: owners (each NULL for all)
@@ -12,7 +13,7 @@ SELECT p.available_at, p.created_at
    AND ($9 IS NULL OR p.tenant = ANY ($9))
    AND ($10 IS NULL OR p.owner_id = ANY ($10))
    AND (p.lock_group IS NULL
-        OR NOT EXISTS (SELECT FROM recur_internal.live_dispatches AS r
-                        WHERE r.lock_group = p.lock_group AND r.owner_id = p.owner_id AND r.status = 'running'))
+        OR (SELECT r.id FROM recur_internal.live_dispatches AS r
+             WHERE r.lock_group = p.lock_group AND r.owner_id = p.owner_id AND r.status = 'running') IS NULL)
  ORDER BY p.available_at, p.created_at
  LIMIT 1
