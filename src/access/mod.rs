@@ -1,7 +1,7 @@
 //! Who owns what, and who sees it.
 //!
-//! Every function of the extension first learns here what its caller may see, and then works on the tables as the
-//! engine. The views ask the same questions, once per query.
+//! Every function of the extension first looks up here what its caller may see, and then works on the tables as the
+//! engine. The views use the same look-up, once per query.
 
 mod owners;
 

@@ -1,11 +1,11 @@
-//! Owners: numbers of our own for the roles that actions and dispatches belong to.
+//! Owners: the extension's numbers for the roles that actions and dispatches belong to.
 
 use crate::pg::query::queries;
+use crate::pg::{catalog, identity, invalidation};
 use crate::runtime::engine;
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
 use std::cell::{Cell, RefCell};
-use std::ffi::CStr;
 use std::rc::Rc;
 
 queries! {
@@ -40,11 +40,11 @@ struct Owner {
 }
 
 thread_local! {
-    /// All owners, until somebody adds one or a role changes.
+    /// All owners, until one is added or a role changes.
     static KNOWN: RefCell<Option<Rc<[Owner]>>> = const { RefCell::new(None) };
-    /// What a role sees, for the role that asked last.
+    /// What a role sees: for the role that asked last.
     static SEEN: RefCell<Option<(pg_sys::Oid, Visible)>> = const { RefCell::new(None) };
-    /// Counts the changes: what was read before one is not kept.
+    /// Counts the changes. A result is kept only if nothing changed while it was read.
     static CHANGES: Cell<u64> = const { Cell::new(0) };
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
@@ -62,7 +62,7 @@ pub fn visible() -> Visible {
     known.unwrap_or_else(|| {
         let changes = CHANGES.get();
         let owners = owners();
-        let has_rights_of = |owner: &&Owner| unsafe { pg_sys::has_privs_of_role(role, owner.role) };
+        let has_rights_of = |owner: &&Owner| identity::has_rights_of(role, owner.role);
         let ids = owners.iter().filter(has_rights_of).map(|owner| owner.id);
         let visible = Visible::Owners(ids.collect());
         if CHANGES.get() == changes {
@@ -74,27 +74,25 @@ pub fn visible() -> Visible {
 
 /// The role that calls, behind SET ROLE and functions that run as their owner.
 pub fn caller() -> pg_sys::Oid {
-    // SAFETY: a plain look-up.
-    unsafe { pg_sys::GetUserId() }
+    identity::current_role()
 }
 
-/// The name of the role that calls: who acts.
+/// The name of the role that calls.
 pub fn caller_name() -> String {
-    role_name(caller()).unwrap_or_default()
+    catalog::role_name(caller()).unwrap_or_default()
 }
 
 /// The name of the role that logged in.
 pub fn session_name() -> String {
-    // SAFETY: a plain look-up.
-    role_name(unsafe { pg_sys::GetSessionUserId() }).unwrap_or_default()
+    catalog::role_name(identity::session_role()).unwrap_or_default()
 }
 
-/// The owner that the current role is. It becomes one where it was none.
+/// The owner of the current role, added if there is none yet.
 pub fn own_id() -> i32 {
     id_of_role(caller())
 }
 
-/// The owner that a role is. It becomes one where it was none.
+/// The owner of a role, added if there is none yet.
 pub fn id_of_role(role: pg_sys::Oid) -> i32 {
     let find = || {
         owners()
@@ -105,7 +103,7 @@ pub fn id_of_role(role: pg_sys::Oid) -> i32 {
     if let Some(id) = find() {
         return id;
     }
-    let name = role_name(role).unwrap_or_default();
+    let name = catalog::role_name(role).unwrap_or_default();
     engine::as_engine(|| ADD_OWNER.with(|query| query.execute(&[role.into(), name.into()])));
     forget();
     find().unwrap_or_else(|| {
@@ -127,14 +125,13 @@ pub fn owner_ids_of(name: &str) -> Vec<i32> {
 /// `recur_internal.sees_all()`: may the current role execute `recur_internal.admin()`?
 #[pg_extern(sql = false)]
 pub fn sees_all() -> bool {
-    // SAFETY: a plain look-up, and the answer for most sessions of operators.
-    if unsafe { pg_sys::superuser() } {
+    if identity::is_superuser() {
         return true;
     }
     let Some(marker) = admin_marker() else {
         return false;
     };
-    // SAFETY: the arguments are of the function's types.
+    // SAFETY: the function takes an oid and a text, and returns a boolean or NULL.
     let may: Option<bool> = unsafe {
         direct_function_call(
             pg_sys::has_function_privilege_id,
@@ -158,7 +155,7 @@ fn owner_name(id: i32) -> Option<String> {
     Some(current_name(&owners[found]))
 }
 
-/// Row trigger on `recur_internal.owners`. A restored row bears the role's oid of another cluster: its name decides.
+/// Row trigger on `recur_internal.owners`. A restored row has the role's oid of another cluster, so the name decides.
 #[pg_trigger(sql = false)]
 fn owner_changed<'a>(
     trigger: &'a PgTrigger<'a>,
@@ -196,70 +193,31 @@ fn owners() -> Rc<[Owner]> {
     read
 }
 
-/// A role that was renamed since has its new name; one that was dropped, its last.
+/// The name of the owner's role. A role that was dropped has its last name.
 fn current_name(owner: &Owner) -> String {
-    role_name(owner.role).unwrap_or_else(|| owner.name.clone())
+    catalog::role_name(owner.role).unwrap_or_else(|| owner.name.clone())
 }
 
-fn role_name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: the server returns a text that ends with a zero byte, or NULL.
-    unsafe {
-        let name = pg_sys::GetUserNameFromId(role, true);
-        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
-    }
-}
-
-/// The oid of a role, or that of no role.
+/// The oid of a role; invalid if there is no such role.
 fn role_named(name: &str) -> pg_sys::Oid {
     let name = std::ffi::CString::new(name).unwrap_or_default();
-    // SAFETY: a catalog look-up; a missing role is no error here.
-    unsafe { pg_sys::get_role_oid(name.as_ptr(), true) }
+    catalog::role(&name).unwrap_or(pg_sys::InvalidOid)
 }
 
-/// The function whose execution is an admin's right.
+/// The function that only an admin may execute.
 fn admin_marker() -> Option<pg_sys::Oid> {
-    // SAFETY: look-ups in the catalog caches, with keys of their types.
-    let oid = unsafe {
-        let schema = pg_sys::get_namespace_oid(c"recur_internal".as_ptr(), true);
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(c"admin".as_ptr()),
-            pg_sys::Datum::from(pg_sys::buildoidvector(std::ptr::null(), 0)),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::from(0),
-        )
-    };
-    (oid != pg_sys::InvalidOid).then_some(oid)
+    let schema = catalog::schema(c"recur_internal")?;
+    catalog::function_without_arguments(schema, c"admin")
 }
 
-/// The server says when a role, a membership or the table of owners changes, in any session.
+/// Forgets the owners when a role, a membership or the table of owners changes, in any session.
 fn watch() {
     if WATCHING.replace(true) {
         return;
     }
-    // SAFETY: the callbacks live as long as the process.
-    unsafe {
-        for cache in [
-            pg_sys::SysCacheIdentifier::AUTHOID,
-            pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM,
-        ] {
-            let none = pg_sys::Datum::from(0);
-            pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(roles_changed), none);
-        }
-        pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::null());
-    }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn roles_changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
-    forget();
-}
-
-/// Any relation: they change rarely, and to ask which one it is would need a look-up that is not allowed here.
-#[pg_guard]
-unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
-    forget();
+    invalidation::on_role_change(forget);
+    // Any relation: they change rarely, and a callback must not look up which one this is.
+    invalidation::on_relation_change(|_relation| forget());
 }
 
 fn forget() {

@@ -5,10 +5,10 @@ use super::record::{self, Record};
 use super::store::{self, Stored};
 use super::{create, delete};
 use crate::access;
-use crate::pg::compat;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
+use crate::pg::{catalog, compat, identity};
 use crate::runtime::engine;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -95,14 +95,8 @@ fn owner_id(owner: Option<String>) -> Result<i32, SqlError> {
         return Ok(access::own_id());
     };
     let name = CString::new(owner.as_str()).unwrap_or_default();
-    // SAFETY: look-ups in the catalog caches; a missing role is no error here.
-    let role = unsafe {
-        let role = pg_sys::get_role_oid(name.as_ptr(), true);
-        let is_member =
-            role != pg_sys::InvalidOid && pg_sys::is_member_of_role(access::caller(), role);
-        is_member.then_some(role)
-    };
-    match role {
+    let is_member = |role: &pg_sys::Oid| identity::is_member_of(access::caller(), *role);
+    match catalog::role(&name).filter(is_member) {
         Some(role) => Ok(access::id_of_role(role)),
         None => {
             let caller = access::caller_name();

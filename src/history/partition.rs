@@ -13,7 +13,7 @@ queries! {
     OPEN_NEXT_PARTITION = "history/queries/open_next_partition.sql" (TEXTOID, TIMESTAMPTZOID);
 }
 
-/// Every report asks for the partition, and it changes about once a day: an answer may be this old.
+/// Every report asks for the partition, which changes about once a day: an answer may be this old.
 const FRESH_MICROS: i64 = 100_000;
 
 /// The partition that is written now.
@@ -21,8 +21,7 @@ pub fn current() -> i16 {
     thread_local! {
         static LAST: Cell<Option<(pg_sys::TimestampTz, i16)>> = const { Cell::new(None) };
     }
-    // SAFETY: a plain look-up.
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    let now = time::now_micros();
     if let Some((at, partition)) = LAST.get()
         && (0..FRESH_MICROS).contains(&now.saturating_sub(at))
     {
@@ -40,7 +39,7 @@ fn history_partition() -> i16 {
     engine::as_engine(current)
 }
 
-/// Truncates and opens the next partition if it is time. True if it was.
+/// Truncates and opens the next partition if its time has come. True if it has.
 pub fn open_next(retention: &str, now: DateTime<Utc>) -> bool {
     OPEN_NEXT_PARTITION.with(|query| {
         let arguments = [retention.into(), time::timestamptz(now).into()];

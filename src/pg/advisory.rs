@@ -1,7 +1,7 @@
 //! Locks of the extension's own, in the space of advisory locks but out of reach of `pg_advisory_lock`.
 //!
-//! A role that may connect can take any lock of `pg_advisory_lock`, and hold up who waits for it. Those locks bear 1 or
-//! 2 in the last field of their tag; the extension's bear numbers of their own.
+//! Every role that may connect can take any lock of `pg_advisory_lock` and so block sessions that wait for it. Those
+//! locks have 1 or 2 in the last field of their tag; the extension's locks have other numbers.
 
 use super::my_database;
 use pgrx::pg_sys;
@@ -15,12 +15,12 @@ pub enum Space {
     DedupKey = 0x5265,
 }
 
-/// Takes a lock until the transaction ends, and waits for it.
+/// Waits for a lock, and takes it until the transaction ends.
 pub fn lock(space: Space, key: u64) {
     acquire(space, key, pg_sys::ExclusiveLock, false);
 }
 
-/// Takes a lock until the transaction ends, unless another transaction has it.
+/// Takes a lock until the transaction ends, unless another transaction has it. True if this one has it now.
 pub fn try_lock(space: Space, key: u64) -> bool {
     acquire(space, key, pg_sys::ExclusiveLock, true)
 }
@@ -35,7 +35,7 @@ pub fn acquire(space: Space, key: u64, mode: u32, unless_taken: bool) -> bool {
         locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
         locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
     };
-    // SAFETY: the tag is complete, and the lock ends with the transaction.
+    // SAFETY: every field of the tag is set, and the lock is released with the transaction.
     let result =
         unsafe { pg_sys::LockAcquire(&tag, mode as pg_sys::LOCKMODE, false, unless_taken) };
     result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL

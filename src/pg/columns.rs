@@ -8,7 +8,7 @@
 //! - `{{public live_dispatches l}}` stands for the columns as the views of schema `recur` show them: an owner by its
 //!   name.
 
-use super::compat;
+use super::{catalog, compat};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
@@ -74,11 +74,12 @@ impl<'a> List<'a> {
 /// The columns of a table of the extension, in order.
 fn column_names(table: &str) -> Vec<String> {
     let name = CString::new(table).unwrap_or_default();
-    // SAFETY: the relation is open while its descriptor is read; what is left open by an error is closed with the
-    // transaction.
+    let oid = catalog::schema(SCHEMA).and_then(|schema| catalog::relation(schema, &name));
+    let Some(oid) = oid else {
+        pgrx::error!("pg_recur: the table recur_internal.{table} does not exist");
+    };
+    // SAFETY: the relation is open while its descriptor is read; after an error, the transaction's end closes it.
     unsafe {
-        let schema = pg_sys::get_namespace_oid(SCHEMA.as_ptr(), false);
-        let oid = pg_sys::get_relname_relid(name.as_ptr(), schema);
         let relation = pg_sys::relation_open(oid, LOCK);
         let descriptor = (*relation).rd_att;
         let names = (0..(*descriptor).natts as usize)

@@ -8,7 +8,7 @@ pub fn time() -> TimeDelta {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the pointer is valid; on an error the time stays zero.
+    // SAFETY: the pointer is valid; after an error the time is still zero.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     TimeDelta::seconds(time.tv_sec) + TimeDelta::nanoseconds(time.tv_nsec)
 }

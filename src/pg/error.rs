@@ -119,11 +119,11 @@ unsafe extern "C-unwind" {
 
 /// Lets the error that is about to be raised have this SQLSTATE.
 ///
-/// pgrx knows the server's SQLSTATEs only. An error context callback runs while the server puts the error together, and
-/// may say more of it. Whoever catches the error removes the callback, as every other one that was added since.
+/// pgrx knows the server's SQLSTATEs only. An error context callback runs while the server assembles the error report,
+/// and may add to it. The handler that catches the error restores the callback stack, which removes this callback.
 fn override_sqlstate(sqlstate: &'static str) {
     struct Callback(pg_sys::ErrorContextCallback);
-    // SAFETY: used by the one thread of the process.
+    // SAFETY: the process has one thread.
     unsafe impl Sync for Callback {}
     static mut CALLBACK: Callback = Callback(pg_sys::ErrorContextCallback {
         previous: std::ptr::null_mut(),
@@ -131,8 +131,8 @@ fn override_sqlstate(sqlstate: &'static str) {
         arg: std::ptr::null_mut(),
     });
 
-    unsafe extern "C-unwind" fn set_sqlstate(packed: *mut c_void) {
-        // SAFETY: called while an error is being put together.
+    extern "C-unwind" fn set_sqlstate(packed: *mut c_void) {
+        // SAFETY: context callbacks run while an error report is being assembled, which errcode requires.
         unsafe { errcode(packed as usize as c_int) };
     }
 
@@ -141,7 +141,7 @@ fn override_sqlstate(sqlstate: &'static str) {
         .bytes()
         .rev()
         .fold(0, |packed, byte| packed << 6 | bits(byte));
-    // SAFETY: a single thread, and an error that is raised before anything else can be.
+    // SAFETY: the process has one thread, and raises the error before any other code runs. The callback is static.
     unsafe {
         let callback = &raw mut CALLBACK.0;
         (*callback).arg = packed as *mut c_void;
@@ -152,8 +152,8 @@ fn override_sqlstate(sqlstate: &'static str) {
     }
 }
 
-/// An argument that must not be NULL. The functions are not STRICT: they say what is missing, instead of returning
-/// nothing.
+/// An argument that must not be NULL. The functions are not STRICT: they name the missing argument instead of returning
+/// NULL.
 pub fn given<T>(argument: &str, value: Option<T>) -> Result<T, SqlError> {
     value.ok_or_else(|| SqlError::invalid_argument(argument, "NULL", "must have a value"))
 }
@@ -172,7 +172,7 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// A value as an error message shows it: whole if short, cut if not.
+/// A value as an error message shows it: whole if it is short, cut if it is long.
 fn abbreviated(value: &str) -> String {
     const SHOWN: usize = 120;
     match value.char_indices().nth(SHOWN) {

@@ -1,5 +1,5 @@
-//! The first entry of an index, without a query: a worker that wakes up to see that nothing is due, every few seconds,
-//! in every database, for years, should do no more than that.
+//! The first entry of an index, without a query. In every database a worker wakes up every few seconds, for years,
+//! mostly to see that nothing is due: this look should cost as little as possible.
 
 use super::{compat, time};
 use chrono::{DateTime, Utc};
@@ -36,9 +36,10 @@ pub fn first(index: Index, from: LowerBound) -> Option<DateTime<Utc>> {
             after,
         ),
     };
-    // SAFETY: both relations are open and were checked; what an error leaves open is closed with the transaction.
+    // SAFETY: both relations are open and `instant_column` has checked them; after an error, the transaction's end
+    // closes relations, scan and snapshot.
     unsafe {
-        // What this transaction has written itself counts.
+        // Sees the transaction's own writes, too.
         pg_sys::CommandCounterIncrement();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let table = pg_sys::table_open(index.table, LOCK);
@@ -76,8 +77,8 @@ pub fn first(index: Index, from: LowerBound) -> Option<DateTime<Utc>> {
 /// # Safety
 /// Both relations must be open.
 unsafe fn instant_column(table: pg_sys::Relation, index: pg_sys::Relation) -> i16 {
-    // SAFETY: an open index has its form, its key and its operator classes; the column is looked up only if the table
-    // has it.
+    // SAFETY: the relation cache fills in form, key and operator classes of an open index; the column is looked up only
+    // if the table has it.
     unsafe {
         let (of_table, of_index, form) =
             (&*(*table).rd_rel, &*(*index).rd_rel, &*(*index).rd_index);

@@ -23,7 +23,7 @@ pub fn text(interval: Interval) -> String {
         .unwrap_or_default()
 }
 
-/// A lease that was asked for must be longer than nothing, and end before the calendar does.
+/// The lease that a consumer asks for must be positive, and end before the calendar does.
 pub fn check_lease(lease: &Interval, hint: &str) -> Result<(), SqlError> {
     let parts = parts(lease);
     parts

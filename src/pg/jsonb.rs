@@ -1,5 +1,5 @@
-//! JSON values that are passed on as they are: payloads are never decoded, so that no number loses a digit and no
-//! memory is spent on trees.
+//! JSON values that are passed on as they are. Payloads are never decoded: no number loses a digit, and no memory is
+//! spent on trees.
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
@@ -11,15 +11,15 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use recur_core::action::Json;
 use std::ffi::CStr;
 
-/// A value of type jsonb, detoasted. It lives as long as the memory context that it was read in.
+/// A value of type jsonb, detoasted. The value lives as long as the memory context that it was read in.
 #[derive(Clone, Copy)]
 pub struct Jsonb(*mut pg_sys::Jsonb);
 
 impl Json for Jsonb {
-    /// Reads JSON from text; raises where the text is none.
+    /// Reads JSON from text; raises an error if the text is no JSON.
     fn from_text(text: &str) -> Jsonb {
         let text = std::ffi::CString::new(text).unwrap_or_default();
-        // SAFETY: jsonb_in takes a text that ends with a zero byte and returns a jsonb.
+        // SAFETY: jsonb_in takes a text that ends with a zero byte, and returns a jsonb that is not toasted.
         unsafe {
             let datum = pgrx::direct_function_call_as_datum(
                 pg_sys::jsonb_in,
@@ -30,19 +30,19 @@ impl Json for Jsonb {
     }
 
     fn is_object(&self) -> bool {
-        // SAFETY: the value is detoasted: its header says what it is.
+        // SAFETY: the value is detoasted, and its root begins with a header.
         unsafe { (*self.0).root.header & pg_sys::JB_FOBJECT != 0 }
     }
 
     /// The bytes that the value takes in memory.
     fn size(&self) -> usize {
-        // SAFETY: the value begins with its length.
+        // SAFETY: every value of variable length begins with its length.
         unsafe { pgrx::varsize_any(self.0.cast()) }
     }
 
     /// The value as text: numbers digit by digit as they were written.
     fn text(&self) -> String {
-        // SAFETY: the container is the value's, and the result ends with a zero byte.
+        // SAFETY: the root container is part of the value, and the result ends with a zero byte.
         unsafe {
             let root = &raw mut (*self.0).root;
             let text = pg_sys::JsonbToCString(std::ptr::null_mut(), root, self.size() as i32);
@@ -52,9 +52,9 @@ impl Json for Jsonb {
 }
 
 impl Jsonb {
-    /// A copy in the caller's memory context, for a value that was read inside of a query.
+    /// A copy in another memory context, for a value that was read inside a query.
     pub fn copy_to(self, context: pg_sys::MemoryContext) -> Jsonb {
-        // SAFETY: as many bytes are copied as the value has.
+        // SAFETY: the copy has room for the whole value.
         unsafe {
             let copy = pg_sys::MemoryContextAlloc(context, self.size());
             std::ptr::copy_nonoverlapping(self.0.cast::<u8>(), copy.cast(), self.size());
@@ -70,6 +70,7 @@ impl PartialEq for Jsonb {
 }
 
 impl FromDatum for Jsonb {
+    // SAFETY: the trait demands that the datum is of this type.
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
         is_null: bool,
@@ -78,7 +79,7 @@ impl FromDatum for Jsonb {
         if is_null {
             return None;
         }
-        // SAFETY: the caller's promise that the datum is a jsonb.
+        // SAFETY: the caller promises a jsonb.
         unsafe { Some(Jsonb(pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast())) }
     }
 }
@@ -99,7 +100,7 @@ pub struct JsonbArray(*mut pg_sys::ArrayType);
 
 impl JsonbArray {
     pub fn len(&self) -> usize {
-        // SAFETY: the array is detoasted; its dimensions stand behind its header.
+        // SAFETY: the array is detoasted, and its dimensions follow its header.
         unsafe {
             let dimensions = self
                 .0
@@ -111,6 +112,7 @@ impl JsonbArray {
 }
 
 impl FromDatum for JsonbArray {
+    // SAFETY: the trait demands that the datum is of this type.
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
         is_null: bool,
@@ -119,7 +121,7 @@ impl FromDatum for JsonbArray {
         if is_null {
             return None;
         }
-        // SAFETY: the caller's promise that the datum is an array.
+        // SAFETY: the caller promises an array.
         unsafe {
             Some(JsonbArray(
                 pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast(),
@@ -162,16 +164,16 @@ pub fn array_of_one(value: Option<Jsonb>) -> DatumWithOid<'static> {
 
 macro_rules! argument {
     ($type:ident, $sql:literal) => {
-        // SAFETY: the server hands over a datum of the declared type.
+        // SAFETY: the server passes a datum of the type that the function is declared with.
         unsafe impl<'call> ArgAbi<'call> for $type {
             unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> $type {
-                // SAFETY: as above.
+                // SAFETY: the server passes a datum of the declared type.
                 let value = unsafe { arg.unbox_arg_using_from_datum() };
                 value.unwrap_or_else(|| pgrx::error!("pg_recur: an argument is NULL"))
             }
 
             unsafe fn unbox_nullable_arg(arg: Arg<'_, 'call>) -> Nullable<$type> {
-                // SAFETY: as above.
+                // SAFETY: the server passes a datum of the declared type.
                 unsafe { arg.unbox_arg_using_from_datum().into() }
             }
         }

@@ -2,9 +2,9 @@
 
 use pgrx::pg_sys;
 
-/// While it exists, plans use indexes in order and are not compiled: the tables are queues that are empty at one moment
-/// and full at the next, and statistics say little about them. The variables are set directly, because `SET LOCAL`
-/// takes longer than most statements.
+/// While the value exists, plans use indexes in order and are not compiled: the tables are queues that are empty at one
+/// moment and full at the next, and statistics say little about them. The variables are set directly, because `SET
+/// LOCAL` takes longer than most statements.
 pub struct PlannerPins {
     seqscan: bool,
     bitmapscan: bool,
@@ -13,7 +13,7 @@ pub struct PlannerPins {
 
 impl PlannerPins {
     pub fn set() -> PlannerPins {
-        // SAFETY: plain variables of this single-threaded process.
+        // SAFETY: variables of this process, which has one thread; the planner reads them when it plans.
         unsafe {
             let before = PlannerPins {
                 seqscan: pg_sys::enable_seqscan,
@@ -30,7 +30,7 @@ impl PlannerPins {
 
 impl Drop for PlannerPins {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: variables of this process, which has one thread; the planner reads them when it plans.
         unsafe {
             pg_sys::enable_seqscan = self.seqscan;
             pg_sys::enable_bitmapscan = self.bitmapscan;

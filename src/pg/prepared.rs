@@ -1,16 +1,15 @@
-//! Prepared transactions that the workers must hear of when somebody commits them: another session, perhaps after a
-//! restart.
+//! Prepared transactions that concern the workers. Another session commits such a transaction, perhaps after a restart,
+//! and must then wake the workers.
 //!
-//! Such a transaction takes a lock that stands for its name. The server keeps locks of prepared transactions until they
-//! end, over restarts, crashes and a failover. The session that commits one sees from the lock that it changed
-//! something, and no other commit is mistaken for one that did.
+//! The transaction takes a lock that stands for its name. The server keeps the locks of prepared transactions until
+//! they end, over restarts, crashes and a failover. From the lock, the session that runs COMMIT PREPARED sees that
+//! there is something to announce; a prepared transaction without the lock wakes no worker.
 
 use super::advisory::{self, Space};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The name of a prepared transaction, as far as locks can tell names apart. Of two names that share a lock both count
-/// as marked.
+/// The name of a prepared transaction, hashed. If two names have the same hash, marking one marks both.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Name(u64);

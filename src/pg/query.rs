@@ -24,7 +24,11 @@ pub struct Query {
 
 /// Declares queries: a name, its file under `sql/`, what stands for its placeholders, the types of its parameters.
 macro_rules! queries {
-    ($($name:ident = $file:literal $({$($placeholder:ident: $text:expr),* $(,)?})? ($($parameter:ident),* $(,)?);)*) => {
+    ($(
+        $name:ident = $file:literal
+        $({$($placeholder:ident: $text:expr),* $(,)?})?
+        ($($parameter:ident),* $(,)?);
+    )*) => {
         thread_local! {
             $(static $name: $crate::pg::query::Query = const { $crate::pg::query::Query {
                 sql: include_str!(concat!("../../sql/", $file)),
@@ -58,13 +62,14 @@ impl Query {
         mut read: impl FnMut(&Row) -> T,
     ) -> Vec<T> {
         self.run(arguments, is_read_only, std::ptr::null_mut(), || {
-            // SAFETY: SPI has just put the result there, and nothing else runs until it has been read.
+            // SAFETY: the statement has just left its result there, and no other one runs until it has been read.
             let Some(table) = (unsafe { pg_sys::SPI_tuptable.as_ref() }) else {
                 return Vec::new();
             };
             // SAFETY: SPI says how many tuples there are.
             let tuples = unsafe { std::slice::from_raw_parts(table.vals, table.numvals as usize) };
-            let mut row = Row::of(table.tupdesc);
+            // SAFETY: the descriptor belongs to the result.
+            let mut row = unsafe { Row::of(table.tupdesc) };
             tuples
                 .iter()
                 .map(|tuple| {
@@ -93,7 +98,7 @@ impl Query {
         arguments: &[DatumWithOid],
         read: impl FnMut(&Row) -> T,
     ) -> Vec<T> {
-        // SAFETY: an error in between ends the transaction, and the snapshot with it.
+        // SAFETY: the snapshot is popped again, or dropped by the transaction that an error ends.
         unsafe {
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
             let rows = self.read(arguments, true, read);
@@ -117,18 +122,18 @@ impl Query {
         if arguments.len() != self.parameters.len() {
             pgrx::error!("pg_recur: {} parameters for {}", arguments.len(), self.sql);
         }
-        // SAFETY: SPI is connected before and finished after; an error in between ends the transaction, and SPI with
-        // it.
+        // SAFETY: SPI is connected before and finished after; after an error, the transaction's end finishes SPI. The
+        // plan is kept and never freed, and there are as many arguments as it has parameters.
         unsafe {
             pg_sys::SPI_connect();
             let plan = self.plan();
-            let mut options = pg_sys::SPIExecuteOptions {
+            let options = pg_sys::SPIExecuteOptions {
                 params: parameters(arguments),
                 read_only: is_read_only,
                 dest: receiver,
                 ..Default::default()
             };
-            let status = pg_sys::SPI_execute_plan_extended(plan, &mut options);
+            let status = pg_sys::SPI_execute_plan_extended(plan, &options);
             if status < 0 {
                 pgrx::error!("pg_recur: SPI error {status} for {}", self.sql);
             }
@@ -162,14 +167,13 @@ impl Query {
         let Ok(sql) = CString::new(sql) else {
             pgrx::error!("pg_recur: a query holds a zero byte");
         };
-        // One plan for all values: the planner would rather make another for most calls, which takes longer than the
-        // call.
+        // One plan for all values: a custom plan per call would take longer to make than to run.
         let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
         let count = types.len() as i32;
         // SAFETY: the text ends with a zero byte, and there are as many types as parameters.
         let plan =
             unsafe { pg_sys::SPI_prepare_cursor(sql.as_ptr(), count, types.as_mut_ptr(), options) };
-        // SAFETY: the plan was just made; kept plans live as long as the process.
+        // SAFETY: the plan has just been made; kept, it lives as long as the process.
         if plan.is_null() || unsafe { pg_sys::SPI_keepplan(plan) } != 0 {
             pgrx::error!("pg_recur: a query can't be prepared: {}", self.sql);
         }
@@ -179,14 +183,14 @@ impl Query {
 }
 
 fn processed() -> usize {
-    // SAFETY: a plain variable, set by the call before.
+    // SAFETY: a variable of this process, set by the statement that ran last.
     (unsafe { pg_sys::SPI_processed }) as usize
 }
 
 /// The arguments as the executor takes them.
 ///
 /// # Safety
-/// SPI must be connected: the list lives as long as its memory.
+/// SPI must be connected: the list lives in its memory.
 unsafe fn parameters(arguments: &[DatumWithOid]) -> pg_sys::ParamListInfo {
     // SAFETY: the list is made for that many parameters.
     unsafe {
@@ -203,7 +207,20 @@ unsafe fn parameters(arguments: &[DatumWithOid]) -> pg_sys::ParamListInfo {
     }
 }
 
-/// A row of a result, taken apart once: to ask the server for each column by itself takes longer than the query.
+/// The types of a row's columns.
+///
+/// # Safety
+/// The descriptor must be valid.
+pub unsafe fn column_types(descriptor: pg_sys::TupleDesc) -> Vec<pg_sys::Oid> {
+    // SAFETY: the caller promises a valid descriptor, and the columns are numbered from 0.
+    unsafe {
+        (0..(*descriptor).natts as usize)
+            .map(|column| compat::attribute(descriptor, column).atttypid)
+            .collect()
+    }
+}
+
+/// A row of a result, deformed once: to ask the server for each column separately takes longer than the query.
 pub struct Row {
     values: Vec<pg_sys::Datum>,
     nulls: Vec<bool>,
@@ -212,24 +229,22 @@ pub struct Row {
 
 impl Row {
     /// A row of this type, to be filled.
-    pub fn of(descriptor: pg_sys::TupleDesc) -> Row {
-        // SAFETY: descriptors are valid while their result or relation is.
-        let columns = unsafe { (*descriptor).natts } as usize;
-        let type_of = |column| unsafe { compat::attribute(descriptor, column).atttypid };
+    ///
+    /// # Safety
+    /// The descriptor must be valid.
+    unsafe fn of(descriptor: pg_sys::TupleDesc) -> Row {
+        // SAFETY: the caller promises a valid descriptor.
+        let types = unsafe { column_types(descriptor) };
         Row {
-            values: vec![pg_sys::Datum::null(); columns],
-            nulls: vec![true; columns],
-            types: (0..columns).map(type_of).collect(),
+            values: vec![pg_sys::Datum::null(); types.len()],
+            nulls: vec![true; types.len()],
+            types,
         }
-    }
-
-    pub fn into_types(self) -> Vec<pg_sys::Oid> {
-        self.types
     }
 
     /// # Safety
     /// The tuple must be of this descriptor, and the descriptor the one that the row was made of.
-    pub unsafe fn fill(&mut self, tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) {
+    unsafe fn fill(&mut self, tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) {
         // SAFETY: there is room for each column.
         unsafe {
             pg_sys::heap_deform_tuple(
@@ -254,7 +269,7 @@ impl Row {
                 T::type_oid().to_u32()
             );
         }
-        // SAFETY: the type was checked, and the value lives in SPI's memory while the row is read.
+        // SAFETY: the type has been checked, and the value lives in SPI's memory while the row is read.
         unsafe { T::from_datum(self.values[column], self.nulls[column]) }
     }
 
@@ -272,7 +287,7 @@ impl Row {
         self.get(ordinal).map(plain_uuid)
     }
 
-    /// None for NULL, and for what is no point in time.
+    /// None for NULL, and for `infinity`, which is no point in time.
     pub fn instant(&self, ordinal: usize) -> Option<DateTime<Utc>> {
         let value: Option<TimestampWithTimeZone> = self.get(ordinal);
         value.and_then(|value| time::from_micros(pg_sys::TimestampTz::from(value)))

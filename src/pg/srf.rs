@@ -1,4 +1,4 @@
-//! Functions that return sets: rows go into a tuplestore, without being decoded where they come from a query.
+//! Functions that return sets. Rows go into a tuplestore; those of a query are not decoded on the way.
 
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
@@ -28,12 +28,13 @@ pub struct ResultSet {
 impl ResultSet {
     /// Begins the result of a set-returning function.
     pub fn begin(call: pg_sys::FunctionCallInfo) -> ResultSet {
-        // SAFETY: pgrx hands over the call that is under way; the server raises where no set is expected.
+        // SAFETY: pgrx passes the current call; the server raises an error where no set is expected, and otherwise
+        // fills in the tuplestore and its descriptor.
         unsafe {
             pg_sys::InitMaterializedSRF(call, 0);
             let info = (*call).resultinfo.cast::<pg_sys::ReturnSetInfo>();
             let context = (*(*info).econtext).ecxt_per_query_memory;
-            let types = super::query::Row::of((*info).setDesc).into_types();
+            let types = super::query::column_types((*info).setDesc);
             ResultSet {
                 info,
                 context,
@@ -62,7 +63,7 @@ impl ResultSet {
 
     /// Adds a row; raises where a value is not of its column's type.
     pub fn put(&self, row: &[DatumWithOid]) {
-        // SAFETY: the set was begun with this descriptor.
+        // SAFETY: `begin` has made the set with this descriptor.
         let descriptor = unsafe { (*self.info).setDesc };
         if !self
             .types
@@ -80,7 +81,7 @@ impl ResultSet {
                 datum.map_or(pg_sys::Datum::null(), |datum| datum.sans_lifetime())
             })
             .collect();
-        // SAFETY: as many values as columns, each of its column's type.
+        // SAFETY: there are as many values as columns, each of its column's type.
         unsafe {
             let store = (*self.info).setResult;
             pg_sys::tuplestore_putvalues(

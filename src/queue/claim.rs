@@ -207,7 +207,7 @@ impl Request {
             self.visible.parameter().into(),
             i32::try_from(limit).unwrap_or(i32::MAX).into(),
             self.consumer.as_str().into(),
-            self.lease.clone().into(),
+            self.lease.into(),
         ];
         let query = match self.provider() {
             Some(_) => &CLAIM_OF_PROVIDER,

@@ -166,7 +166,7 @@ fn expire_leases(at: TimestampWithTimeZone, limit: i32) -> i64 {
 fn recover(max_age: Option<Interval>) -> i64 {
     const ABANDONED: &str = "recovered from restart";
     let is_valid = |age: &Interval| interval::parts(age).compare(Span::ZERO).is_ge();
-    let Some(max_age) = max_age.clone().filter(is_valid) else {
+    let Some(max_age) = max_age.filter(is_valid) else {
         let shown = max_age.map_or("NULL".to_owned(), interval::text);
         SqlError::invalid_argument("max_age", &shown, "must be zero or longer")
             .with_hint(

@@ -1,4 +1,4 @@
-//! What checks of values depend on besides the values: settings, and readers of texts.
+//! What checks of values depend on besides the values: settings, and parsers.
 
 use super::settings;
 use pgrx::pg_sys;
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
-/// An application has few schedules; past this number the admitted ones are forgotten.
+/// An application has few schedules. At this number of admitted schedules, the cache is emptied.
 const MAX_ADMITTED: usize = 1_000;
 
 thread_local! {
-    /// Schedules that two readers have agreed on before.
+    /// Schedules on which both parsers have agreed before.
     static ADMITTED: RefCell<HashMap<String, Arc<Schedule>>> = RefCell::default();
 }
 
@@ -30,7 +30,7 @@ pub fn environment() -> Environment<'static> {
     }
 }
 
-/// Reads a schedule that is to be stored: two readers must agree on it.
+/// Parses a schedule that is to be stored: two independent parsers must agree on its meaning.
 pub fn parse_schedule(text: &str) -> Result<Arc<Schedule>, ScheduleError> {
     if let Some(known) = ADMITTED.with_borrow(|admitted| admitted.get(text).cloned()) {
         return Ok(known);
@@ -45,10 +45,11 @@ pub fn parse_schedule(text: &str) -> Result<Arc<Schedule>, ScheduleError> {
     Ok(schedule)
 }
 
-/// Reads an interval as the server does.
+/// Parses an interval as the server does.
 fn parse_interval(text: &str) -> Option<Interval> {
     let text = CString::new(text).ok()?;
-    // SAFETY: interval_in takes a text that ends with a zero byte, an oid and a type modifier; its error is caught.
+    // SAFETY: interval_in takes a text that ends with a zero byte, an unused oid and a type modifier, and returns a
+    // pointer to an interval. Its error is caught by the subtransaction.
     let read = crate::pg::subtransaction::attempt(|| unsafe {
         let none = pg_sys::Datum::from(0usize);
         let arguments = [

@@ -1,19 +1,21 @@
-//! What the workers must know of utility commands.
+//! Utility commands that concern the workers.
 //!
-//! DROP DATABASE and its like need a database that nobody else is connected to. A waiting dispatcher would
-//! block them, so it is asked to leave first and comes back afterwards. CREATE DATABASE and DROP EXTENSION
-//! wake whom they concern.
+//! DROP DATABASE and similar commands need a database without other connections. A waiting dispatcher would block them,
+//! so the dispatcher is asked to leave first and returns afterwards. CREATE DATABASE wakes the launcher, and DROP
+//! EXTENSION the workers of its database.
 
 use super::wakeup;
-use crate::pg::compat;
 use crate::pg::prepared::Name;
+use crate::pg::{catalog, compat};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 
 static mut NEXT_HOOK: pg_sys::ProcessUtility_hook_type = None;
 
+/// Only while the library is being preloaded.
 pub fn install() {
+    // SAFETY: variables of the postmaster, which has one thread; each process inherits them.
     unsafe {
         NEXT_HOOK = pg_sys::ProcessUtility_hook;
         pg_sys::ProcessUtility_hook = Some(process_utility);
@@ -21,7 +23,7 @@ pub fn install() {
 }
 
 unsafe extern "C-unwind" {
-    /// The server's own, not pgrx's wrapper around it, which would catch its errors and raise others in their stead.
+    /// The server's own function: pgrx's wrapper would catch an error and raise another one in its place.
     #[link_name = "standard_ProcessUtility"]
     fn plain_process_utility(
         statement: *mut pg_sys::PlannedStmt,
@@ -35,10 +37,13 @@ unsafe extern "C-unwind" {
     );
 }
 
-/// Every utility command of every session passes here, and most have nothing to do with us. Their errors must arrive as
-/// they are, with their position, their context and the names of constraints, which pgrx does not carry over. So they
-/// are not caught: they jump over this function, in which nothing waits to be dropped. What is ours is guarded, on its
-/// own.
+/// Every utility command of every session passes here, and few concern the extension. Errors of commands must reach the
+/// client unchanged, with position, context and names of constraints, which pgrx does not carry over. So errors are not
+/// caught: they jump over this function, which holds no value with a destructor. `before` and `after`, the extension's
+/// own part, are guarded.
+///
+/// # Safety
+/// Only the server may call it, with the arguments of a utility command.
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C-unwind" fn process_utility(
     statement: *mut pg_sys::PlannedStmt,
@@ -50,6 +55,7 @@ unsafe extern "C-unwind" fn process_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
+    // SAFETY: the arguments are passed on as the server passed them. The hook is written before any session starts.
     unsafe {
         let effect = before(statement);
         let next = NEXT_HOOK.unwrap_or(plain_process_utility);
@@ -67,13 +73,16 @@ unsafe extern "C-unwind" fn process_utility(
     }
 }
 
+/// # Safety
+/// `statement` must be a utility command.
 #[pg_guard]
 unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effect {
+    // SAFETY: the caller promises a utility command, which has a statement.
     let effect = unsafe { Effect::of((*statement).utilityStmt) };
     match effect {
         Effect::NeedsAlone(database) => wakeup::vacate_until_end(database),
         Effect::Prepares(name) => wakeup::name_if_prepared(name),
-        // Before, not after: then it has ended, and nothing of it is left to be seen.
+        // The mark is gone once the prepared transaction has been committed: look before.
         Effect::CommitsPrepared(name) if !name.is_marked() => return Effect::None,
         _ => {}
     }
@@ -81,7 +90,7 @@ unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effec
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn after(effect: Effect) {
+extern "C-unwind" fn after(effect: Effect) {
     match effect {
         Effect::None | Effect::NeedsAlone(_) | Effect::Prepares(_) => {}
         Effect::Drops => wakeup::workers_on_commit(),
@@ -94,20 +103,23 @@ unsafe extern "C-unwind" fn after(effect: Effect) {
 #[repr(C)]
 enum Effect {
     None,
-    /// Something is dropped: perhaps the extension.
+    /// An object is dropped: perhaps the extension.
     Drops,
     CreatesDatabase,
-    /// This transaction will take effect when it is committed by its name.
+    /// This transaction takes effect when it is committed under its name.
     Prepares(Name),
     /// Another transaction, prepared earlier, takes effect.
     CommitsPrepared(Name),
-    /// The command wants this database for itself.
+    /// The command needs this database without other connections.
     NeedsAlone(pg_sys::Oid),
 }
 
 impl Effect {
+    /// # Safety
+    /// `node` must be the statement of a utility command.
     unsafe fn of(node: *mut pg_sys::Node) -> Effect {
         use pg_sys::NodeTag::*;
+        // SAFETY: the tag of a node says which struct it is; the parser fills in the names that are read here.
         unsafe {
             match (*node).type_ {
                 T_DropStmt => Effect::Drops,
@@ -154,20 +166,28 @@ impl Effect {
         }
     }
 
-    /// An unknown name, or a right that is missing, is the command's own error to raise: nobody sends the
-    /// workers away from a database that is not theirs.
+    /// Only the owner of a database may send its workers away. For an unknown name and for a missing right the command
+    /// itself raises its error.
+    ///
+    /// # Safety
+    /// `name` must end with a zero byte.
     unsafe fn on_database(name: *const c_char) -> Effect {
-        let database = unsafe { pg_sys::get_database_oid(name, true) };
-        if database != pg_sys::InvalidOid && compat::owns_database(database) {
-            Effect::NeedsAlone(database)
-        } else {
-            Effect::None
+        // SAFETY: the caller promises a name.
+        let name = unsafe { CStr::from_ptr(name) };
+        match catalog::database(name) {
+            Some(database) if compat::owns_database(database) => Effect::NeedsAlone(database),
+            _ => Effect::None,
         }
     }
 }
 
-/// The string value of an option in a list of DefElems.
+/// The text of an option.
+///
+/// # Safety
+/// `options` must be NULL or a list of DefElems.
 unsafe fn option_text(options: *mut pg_sys::List, name: &CStr) -> Option<*const c_char> {
+    // SAFETY: a list has as many elements as its length says, and the caller promises that they are DefElems, which
+    // have a name and perhaps an argument.
     unsafe {
         if options.is_null() {
             return None;

@@ -1,4 +1,4 @@
-//! What the install script and restores tell the workers.
+//! How the install script and a restore wake the workers.
 
 use super::{engine, shared, wakeup};
 use pgrx::prelude::*;
@@ -18,7 +18,8 @@ fn extension_created() {
     );
 }
 
-/// Statement trigger on `recur_internal.timers`: rows that a restore has written, or a superuser by hand.
+/// Statement trigger on `recur_internal.timers`: wakes the workers for rows that a restore, or a superuser by hand, has
+/// written.
 #[pg_trigger(sql = false)]
 fn rows_restored<'a>(
     _trigger: &'a PgTrigger<'a>,

@@ -53,8 +53,8 @@ fn define_workers() {
     );
     GucRegistry::define_int_guc(
         c"recur.check_interval",
-        c"How long a worker sleeps at the most when nothing is due.",
-        c"A safety net: a worker wakes at the exact next instant, and whatever changes it wakes the worker.",
+        c"How long a worker sleeps at most when nothing is due.",
+        c"A safety net: a worker wakes at the next due instant, and every change of that instant wakes the worker.",
         &CHECK_INTERVAL,
         100,
         3_600_000,
@@ -74,7 +74,8 @@ fn define_workers() {
     GucRegistry::define_int_guc(
         c"recur.lookahead",
         c"How far ahead dispatches are staged when many actions are due at the same instant; 0 switches staging off.",
-        c"Where few are due, they are staged a tenth of a second ahead at the most. Staged dispatches can be claimed from the instant on. Editing or pausing an action withdraws them.",
+        c"Few due actions are staged at most a tenth of a second ahead. Staged dispatches can be claimed from their \
+            instant on. Editing or pausing an action withdraws them.",
         &LOOKAHEAD,
         0,
         60,
@@ -93,12 +94,12 @@ fn define_workers() {
     );
 }
 
-/// What is kept, and when people hear of problems.
+/// What is kept, and when contacts are notified.
 fn define_records() {
     GucRegistry::define_int_guc(
         c"recur.retention",
         c"How long finished dispatches and events are kept.",
-        c"They go in whole partitions, up to a seventh of this time later. What is pending or running stays.",
+        c"Whole partitions are removed, up to a seventh of this time later. Pending and running dispatches stay.",
         &RETENTION,
         1,
         i32::MAX,
@@ -107,7 +108,7 @@ fn define_records() {
     );
     GucRegistry::define_int_guc(
         c"recur.error_threshold",
-        c"After so many failures in a row the contact of an action is told.",
+        c"The number of failures in a row after which the contact of an action is notified.",
         c"",
         &ERROR_THRESHOLD,
         1,
@@ -117,7 +118,7 @@ fn define_records() {
     );
     GucRegistry::define_int_guc(
         c"recur.pause_after_errors",
-        c"An action that could not be dispatched so many times in a row is paused; 0 means never.",
+        c"The number of failed dispatch attempts in a row after which an action is paused; 0 means never.",
         c"",
         &PAUSE_AFTER_ERRORS,
         0,
@@ -128,7 +129,7 @@ fn define_records() {
     GucRegistry::define_bool_guc(
         c"recur.record_dispatches",
         c"Records an event occurrence.dispatched for every dispatch.",
-        c"Off by default: the dispatch itself says it.",
+        c"Off by default: the dispatch itself shows that it was dispatched.",
         &RECORD_DISPATCHES,
         GucContext::Sighup,
         GucFlags::default(),
@@ -169,7 +170,7 @@ fn define_limits() {
     );
     GucRegistry::define_int_guc(
         c"recur.notify_each_max",
-        c"Up to so many dispatches of one batch are announced one by one, more as a count per provider.",
+        c"Up to this number, the dispatches of a batch are announced one by one; more as a count per provider.",
         c"",
         &NOTIFY_EACH_MAX,
         0,
@@ -181,6 +182,7 @@ fn define_limits() {
 
 /// Texts with checks of their own.
 fn define_texts() {
+    // SAFETY: both hooks are guarded against panics.
     unsafe {
         GucRegistry::define_string_guc_with_hooks(
             c"recur.default_timezone",
@@ -289,8 +291,12 @@ fn text(setting: &GucSetting<Option<CString>>, otherwise: &str) -> String {
     }
 }
 
-/// A value that a check hook was given; None where it is not text.
+/// The value that a check hook was given; None if it is not UTF-8.
+///
+/// # Safety
+/// `value` must be the first argument of a check hook, which is still running.
 unsafe fn proposed<'a>(value: *mut *mut c_char) -> Option<&'a str> {
+    // SAFETY: the server passes a pointer to NULL or to a text that ends with a zero byte.
     unsafe {
         if value.is_null() || (*value).is_null() {
             return None;
@@ -299,22 +305,29 @@ unsafe fn proposed<'a>(value: *mut *mut c_char) -> Option<&'a str> {
     }
 }
 
+/// # Safety
+/// Only the server may call it, as a check hook.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_timezone(
     value: *mut *mut c_char,
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
+    // SAFETY: the value is the hook's.
     unsafe { proposed(value) }.is_some_and(|name| Zone::parse(name).is_ok())
 }
 
-/// NOTIFY refuses empty and overlong channels when it is too late: in the dispatcher.
+/// NOTIFY refuses empty and overlong names of channels only when it runs: in the dispatcher, which is too late.
+///
+/// # Safety
+/// Only the server may call it, as a check hook.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_channel(
     value: *mut *mut c_char,
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
+    // SAFETY: the value is the hook's.
     unsafe { proposed(value) }
         .is_some_and(|name| !name.is_empty() && name.len() < pg_sys::NAMEDATALEN as usize)
 }

@@ -1,9 +1,10 @@
 //! Shared memory: where workers and sessions meet.
 //!
-//! Workers write down who they are and how to wake them; sessions wake them and leave requests for the
-//! launcher. One lock guards it; it is held for a few loads and stores only.
+//! Each worker enters its process and its latch; sessions set the latch, and leave requests for the launcher. One lock
+//! guards all of it, and is held for a few loads and stores only.
 
 use crate::pg::latch::LatchRef;
+use crate::pg::{self, time};
 use pgrx::prelude::*;
 use pgrx::{PGRXSharedMemory, PgLwLock, pg_shmem_init, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +15,10 @@ const MAX_WORKERS: usize = 256;
 pub const MAX_DISPATCHERS: i32 = 16;
 const MAX_REQUESTS: usize = 32;
 const MAX_VACATED: usize = 16;
-/// Should the session that vacated a database die before it gives it back, the workers return by themselves.
+/// If the session that vacated a database dies before it ends its transaction, the workers return after this time.
 const VACATED_AT_MOST_MICROS: i64 = 10_000_000;
 
+// SAFETY: no other extension names a lock like this.
 static SHARED: PgLwLock<SharedState> = unsafe { PgLwLock::new(c"pg_recur shared state") };
 /// Set in the postmaster and inherited by every process that it starts.
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
@@ -30,20 +32,21 @@ struct SharedState {
     /// Databases in which the extension may have appeared.
     requests: [pg_sys::Oid; MAX_REQUESTS],
     request_count: usize,
-    /// More requests came than fit: look everywhere.
+    /// There were more requests than fit: look in every database.
     look_everywhere: bool,
     /// Databases that a command needs without other connections for a moment.
     vacated: [Vacated; MAX_VACATED],
 }
 
+// SAFETY: plain values without pointers, except for latches, which have the same address in every process.
 unsafe impl PGRXSharedMemory for SharedState {}
 
 #[derive(Clone, Copy)]
 struct WorkerSlot {
-    /// Invalid: the slot is free.
+    /// Invalid if the slot is free.
     database: pg_sys::Oid,
     kind: WorkerKind,
-    /// The number of the reservation that the slot was last given to.
+    /// The number of the last reservation of this slot.
     reservation: usize,
     latch: LatchRef,
     exit: Exit,
@@ -51,12 +54,12 @@ struct WorkerSlot {
     pid: i32,
     state: WorkerState,
     state_since: pg_sys::TimestampTz,
-    /// While it sleeps: when it wakes by itself.
+    /// When the sleeping worker wakes by itself.
     wakes_at: pg_sys::TimestampTz,
     wakeup: Wakeup,
 }
 
-/// What the dispatcher has to look at again, whatever it has seen before: collected since it last asked.
+/// What a dispatcher has to look at again: collected since its last turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The earliest instant that a timer was set to.
@@ -101,11 +104,11 @@ impl WorkerKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// It has not found the extension yet.
+    /// The worker has not found the extension yet.
     Starting,
     Working,
     Sleeping,
-    /// After an error it waits before it tries again.
+    /// The worker waits after an error, before the next try.
     BackingOff,
 }
 
@@ -129,11 +132,11 @@ struct Vacated {
 /// Why a worker left its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It did not say: it died of an error, or was ended from outside.
+    /// The worker gave no reason: an error ended it, or a signal.
     Unexplained,
     /// The database has no extension.
     NothingToDo,
-    /// It was asked to go: the database is vacated, or dispatching is switched off.
+    /// The worker was asked to leave: the database is vacated, or dispatching is switched off.
     Asked,
 }
 
@@ -162,7 +165,7 @@ impl WorkerSlot {
         state: WorkerState::Starting,
         state_since: 0,
         wakes_at: 0,
-        // A dispatcher that starts knows nothing: it looks at everything.
+        // A dispatcher that starts looks at everything.
         wakeup: Wakeup::EVERYTHING,
     };
 }
@@ -174,13 +177,13 @@ impl Vacated {
     };
 }
 
-/// Asks for the memory. Only while the library is being preloaded.
+/// Requests the memory. Only while the library is being preloaded.
 pub fn request() {
     pg_shmem_init!(SHARED);
     AVAILABLE.store(true, Ordering::Relaxed);
 }
 
-/// Was the library preloaded? If not, there are no workers and nothing to meet them on.
+/// Was the library preloaded? If not, there are neither workers nor shared memory.
 pub fn available() -> bool {
     AVAILABLE.load(Ordering::Relaxed)
 }
@@ -191,7 +194,7 @@ pub fn register_launcher() {
     SHARED.exclusive().launcher = LatchRef::mine();
 }
 
-/// What has been asked of the launcher since it last looked.
+/// What sessions have requested since the launcher last looked.
 pub struct Requests {
     pub databases: Vec<pg_sys::Oid>,
     pub everywhere: bool,
@@ -217,7 +220,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// In one word, which is what a background worker is started with.
+    /// As one word: a background worker is started with one argument.
     pub fn to_argument(self) -> usize {
         self.number * MAX_WORKERS + self.slot
     }
@@ -243,13 +246,13 @@ pub fn reserve_slot(database: pg_sys::Oid, kind: WorkerKind) -> Option<Reservati
         database,
         kind,
         reservation: number,
-        state_since: unsafe { pg_sys::GetCurrentTimestamp() },
+        state_since: time::now_micros(),
         ..WorkerSlot::FREE
     };
     Some(Reservation { slot, number })
 }
 
-/// Frees the slot of a worker that has ended, and says why the worker left.
+/// Frees the slot of a worker that has ended, and returns why the worker left.
 pub fn release_slot(index: usize) -> Exit {
     let mut shared = SHARED.exclusive();
     let exit = shared.workers[index].exit;
@@ -293,7 +296,7 @@ pub fn is_occupied(index: usize) -> bool {
 // What a worker does.
 
 pub fn report_state(index: usize, state: WorkerState, wakes_at: pg_sys::TimestampTz) {
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    let now = time::now_micros();
     let mut shared = SHARED.exclusive();
     let slot = &mut shared.workers[index];
     slot.state = state;
@@ -307,8 +310,8 @@ pub fn take_wakeup(index: usize) -> Wakeup {
     std::mem::replace(&mut shared.workers[index].wakeup, Wakeup::NOTHING)
 }
 
-/// From now on this process is woken by what concerns its database. None if the reservation is gone: then the launcher
-/// that made it is gone, too, and another one has taken its place.
+/// Enters this process: from now on, changes in its database wake it. None if the reservation no longer exists, because
+/// a new launcher has taken over from the one that made it.
 pub fn occupy_slot(reservation: Reservation) -> Option<(pg_sys::Oid, WorkerKind)> {
     let mut shared = SHARED.exclusive();
     let slot = &mut shared.workers[reservation.slot];
@@ -316,11 +319,12 @@ pub fn occupy_slot(reservation: Reservation) -> Option<(pg_sys::Oid, WorkerKind)
         return None;
     }
     slot.latch = LatchRef::mine();
-    slot.pid = unsafe { pg_sys::MyProcPid };
+    slot.pid = pg::my_pid();
     Some((slot.database, slot.kind))
 }
 
-/// Nobody shall wake this process any more. The launcher hears of it: the server tells only the one that started it.
+/// Removes this process, and wakes the launcher. The server reports the end of a worker only to the launcher that
+/// started it, which may have been replaced.
 pub fn leave_slot(index: usize) {
     let mut shared = SHARED.exclusive();
     shared.workers[index].latch = LatchRef::NONE;
@@ -333,7 +337,7 @@ pub fn explain_exit(index: usize, exit: Exit) {
 }
 
 pub fn is_vacated(database: pg_sys::Oid) -> bool {
-    let now = unsafe { pg_sys::GetCurrentTimestamp() };
+    let now = time::now_micros();
     SHARED
         .share()
         .vacated
@@ -346,7 +350,7 @@ pub fn is_serving(index: usize) -> bool {
     SHARED.share().workers[index].state != WorkerState::Starting
 }
 
-/// A worker as everybody may see it.
+/// A worker, as `recur.workers` shows it.
 pub struct WorkerInfo {
     pub database: pg_sys::Oid,
     pub kind: WorkerKind,
@@ -373,7 +377,7 @@ pub fn workers() -> Vec<WorkerInfo> {
 
 // What sessions do.
 
-/// Its dispatchers must not believe that they have seen this already.
+/// Leaves a wake-up for the workers of `database`.
 pub fn publish(database: pg_sys::Oid, wakeup: Wakeup) {
     let mut shared = SHARED.exclusive();
     for slot in shared.workers.iter_mut() {
@@ -383,12 +387,12 @@ pub fn publish(database: pg_sys::Oid, wakeup: Wakeup) {
     }
 }
 
-/// All but the one that asks: a worker looks at what it waits for after each turn anyway.
+/// Wakes all workers of `database` except for this process: a worker looks again after each turn anyway.
 pub fn wake_workers_of(database: pg_sys::Oid) {
     wake_those(database, |_| true);
 }
 
-/// The dispatchers that the wake-up concerns. What becomes available concerns the first one alone.
+/// Wakes the dispatchers that the wake-up concerns. Only the first one announces what becomes available.
 pub fn wake_dispatchers_of(database: pg_sys::Oid, wakeup: Wakeup) {
     wake_those(database, |kind| match kind {
         WorkerKind::Dispatcher(number) => number == 0 || wakeup.due_at.is_some(),
@@ -410,12 +414,12 @@ pub fn wake_launcher() {
     SHARED.share().launcher.set();
 }
 
-/// The extension may have appeared in `database`: the launcher shall look.
+/// Asks the launcher to look into `database`, where the extension may have appeared.
 pub fn request_look(database: pg_sys::Oid) {
     let mut shared = SHARED.exclusive();
     let count = shared.request_count;
     if shared.requests[..count].contains(&database) {
-        // Asked already.
+        // Requested already.
     } else if count < MAX_REQUESTS {
         shared.requests[count] = database;
         shared.request_count += 1;
@@ -428,14 +432,14 @@ pub fn request_look(database: pg_sys::Oid) {
 /// Asks the workers of `database` to leave it, and the launcher to start none there until [`reoccupy`].
 pub fn vacate(database: pg_sys::Oid) {
     {
-        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let now = time::now_micros();
         let until = now + VACATED_AT_MOST_MICROS;
         let mut shared = SHARED.exclusive();
         let slot = shared
             .vacated
             .iter_mut()
             .find(|slot| slot.database == database || slot.until < now);
-        // Without a place on the list the caller waits for the workers as it would for anybody else.
+        // If all places are taken, the command waits for the workers as for any other connection.
         if let Some(slot) = slot {
             *slot = Vacated { database, until };
         }
@@ -443,6 +447,7 @@ pub fn vacate(database: pg_sys::Oid) {
     wake_workers_of(database);
 }
 
+/// Lets the workers of `database` return.
 pub fn reoccupy(database: pg_sys::Oid) {
     let mut shared = SHARED.exclusive();
     for slot in shared.vacated.iter_mut() {

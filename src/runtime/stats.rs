@@ -1,20 +1,23 @@
-//! What the dispatchers of each database have done since the server started, in shared memory: it costs nothing to keep
-//! and outlives the workers.
+//! Counts what the dispatchers of each database have done since the server started. In shared memory, the counts are
+//! cheap to keep and outlive the workers.
 
 use super::shared;
-use crate::pg;
+use crate::pg::{self, time};
 use pgrx::prelude::*;
 use pgrx::{PGRXSharedMemory, PgLwLock, pg_shmem_init, pg_sys};
 
 const MAX_DATABASES: usize = 128;
-/// Four to each doubling of the microseconds: a quantile is right to a fifth. The last one begins at 71 minutes.
+/// Four buckets for each doubling of the microseconds: a quantile is right to a fifth. The last one begins at 71
+/// minutes.
 const BUCKETS: usize = 4 * 32 + 1;
 
+// SAFETY: no other extension names a lock like this.
 static STATS: PgLwLock<AllStats> = unsafe { PgLwLock::new(c"pg_recur stats") };
 
 #[derive(Clone, Copy)]
 struct AllStats([Stats; MAX_DATABASES]);
 
+// SAFETY: plain numbers.
 unsafe impl PGRXSharedMemory for AllStats {}
 
 #[derive(Clone, Copy)]
@@ -56,7 +59,7 @@ impl Stats {
         }
     }
 
-    /// The lateness in microseconds that this part of the dispatches did not exceed.
+    /// The lateness, in microseconds, that this part of the dispatches did not exceed.
     pub fn lateness_quantile(&self, part: f64) -> Option<i64> {
         let all: u64 = self.lateness.iter().sum();
         let rank = (all as f64 * part).ceil().max(1.0) as u64;
@@ -94,12 +97,12 @@ fn upper_end(bucket: usize) -> i64 {
     ((1i64 << doublings) * (5 + quarter as i64)) / 4
 }
 
-/// Asks for the memory. Only while the library is being preloaded.
+/// Requests the memory. Only while the library is being preloaded.
 pub fn request() {
     pg_shmem_init!(STATS);
 }
 
-/// Of this database; None without preloading, and while nothing has happened here.
+/// The counts of this database. None if the library is not preloaded, or nothing has happened yet.
 pub fn of_this_database() -> Option<Stats> {
     if !shared::available() {
         return None;
@@ -133,8 +136,7 @@ pub fn count_batch(counts: BatchCounts, lateness: &[Lateness]) {
         stats.ended += counts.ended;
         stats.errors += counts.errors;
         stats.add_lateness(lateness);
-        // SAFETY: a plain look-up.
-        stats.last_tick = unsafe { pg_sys::GetCurrentTimestamp() };
+        stats.last_tick = time::now_micros();
     });
 }
 
@@ -166,18 +168,18 @@ fn update(change: impl FnOnce(&mut Stats)) {
             .position(|one| one.database == pg_sys::InvalidOid)?;
         all.0[free] = Stats {
             database,
-            since: unsafe { pg_sys::GetCurrentTimestamp() },
+            since: time::now_micros(),
             ..Stats::EMPTY
         };
         Some(free)
     });
-    // With more databases than places, the last ones are not counted.
+    // If there are more databases than places, the last ones are not counted.
     if let Some(place) = place {
         change(&mut all.0[place]);
     }
 }
 
-/// The database is gone: its place is free.
+/// Frees the place of a database that was dropped.
 pub fn forget(database: pg_sys::Oid) {
     let mut all = STATS.exclusive();
     for one in all.0.iter_mut().filter(|one| one.database == database) {

@@ -1,32 +1,32 @@
-//! What happens at commit: the workers hear of what this transaction has changed.
+//! Wake-ups at commit: the workers learn what this transaction has changed.
 //!
-//! A latch set before the commit would wake a dispatcher that can't see the change yet. Nothing is sent for
-//! a transaction that rolls back, and a transaction that changes a thousand actions sends one signal.
+//! A latch set before the commit would wake a dispatcher that can't see the change yet. A transaction that rolls back
+//! wakes no worker, and one that changes a thousand actions sets each latch once.
 
 use super::shared::{self, Wakeup};
-use crate::pg;
 use crate::pg::prepared::Name;
+use crate::pg::{self, time};
 use pgrx::{PgXactCallbackEvent, pg_sys, register_xact_callback};
 use std::cell::Cell;
 
 thread_local! {
     static PENDING: Cell<Pending> = const { Cell::new(Pending::NOTHING) };
-    /// What the transaction that is being prepared is called.
+    /// The name of the transaction that is being prepared.
     static PREPARED_AS: Cell<Option<Name>> = const { Cell::new(None) };
 }
 
 #[derive(Clone, Copy)]
 struct Pending {
     registered: bool,
-    /// Something has changed that all workers of this database must know.
+    /// A change concerns all workers of this database.
     workers: bool,
     /// What the dispatchers must look at again.
     wakeup: Wakeup,
     /// The extension was created: the launcher must look at this database.
     look: bool,
-    /// A database appeared or went: the launcher.
+    /// A database was created: the launcher must read the list of databases.
     launcher: bool,
-    /// The workers may come back to this database when the transaction ends, whichever way.
+    /// The workers may return to this database when the transaction ends, by commit or rollback.
     vacated: Option<pg_sys::Oid>,
 }
 
@@ -41,12 +41,12 @@ impl Pending {
     };
 }
 
-/// The workers of this database shall look around: it may not be theirs any more.
+/// The workers of this database look whether the extension is still there.
 pub fn workers_on_commit() {
     at_commit(|pending| pending.workers = true);
 }
 
-/// The dispatchers of this database must look at a timer that is due then.
+/// The dispatchers of this database look at a timer that is due then.
 pub fn due_on_commit(due_at: pg_sys::TimestampTz) {
     publish_on_commit(Wakeup {
         due_at: Some(due_at),
@@ -54,7 +54,8 @@ pub fn due_on_commit(due_at: pg_sys::TimestampTz) {
     });
 }
 
-/// They must tell of a dispatch that becomes available then, or became so while this transaction was under way.
+/// The first dispatcher of this database announces a dispatch that becomes available then, or did so before this
+/// transaction committed.
 pub fn available_on_commit(available_at: pg_sys::TimestampTz) {
     publish_on_commit(Wakeup {
         available_at: Some(available_at),
@@ -62,12 +63,13 @@ pub fn available_on_commit(available_at: pg_sys::TimestampTz) {
     });
 }
 
-/// This transaction may be about to be prepared under this name.
+/// Notes the name under which this transaction may be prepared.
 pub fn name_if_prepared(name: Name) {
     PREPARED_AS.set(Some(name));
 }
 
-/// A prepared transaction that had wakeup is being committed, and nobody knows any more what they were.
+/// A prepared transaction with a wake-up is being committed. The wake-up itself is lost: the dispatchers look at
+/// everything.
 pub fn anything_on_commit() {
     publish_on_commit(Wakeup::EVERYTHING);
 }
@@ -76,12 +78,12 @@ fn publish_on_commit(wakeup: Wakeup) {
     at_commit(|pending| pending.wakeup.add(wakeup));
 }
 
-/// The launcher shall look whether this database needs a dispatcher.
+/// The launcher looks whether this database needs a dispatcher.
 pub fn look_on_commit() {
     at_commit(|pending| pending.look = true);
 }
 
-/// The launcher shall read the list of databases.
+/// The launcher reads the list of databases.
 pub fn launcher_on_commit() {
     at_commit(|pending| pending.launcher = true);
 }
@@ -102,7 +104,7 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
         pending.registered = true;
         register_xact_callback(PgXactCallbackEvent::Commit, deliver);
         register_xact_callback(PgXactCallbackEvent::Abort, forget);
-        // A prepared transaction is committed by another command, which is heard of by itself (hooks.rs).
+        // COMMIT PREPARED is another command, perhaps of another session: hooks.rs sees it.
         register_xact_callback(PgXactCallbackEvent::PrePrepare, mark);
         register_xact_callback(PgXactCallbackEvent::Prepare, forget);
     }
@@ -113,7 +115,7 @@ fn deliver() {
     let mut pending = PENDING.replace(Pending::NOTHING);
     let database = pg::my_database();
     if pending.workers {
-        let now = unsafe { pg_sys::GetCurrentTimestamp() };
+        let now = time::now_micros();
         pending.wakeup.add(Wakeup {
             due_at: Some(now),
             ..Wakeup::NOTHING
@@ -135,7 +137,7 @@ fn deliver() {
     }
 }
 
-/// Whoever commits it must know that there is something to tell.
+/// The session that commits the prepared transaction sees from the mark that there is a wake-up.
 fn mark() {
     let pending = PENDING.get();
     let has_wakeup = pending.workers || pending.wakeup != Wakeup::NOTHING;

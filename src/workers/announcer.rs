@@ -1,7 +1,7 @@
-//! Announces dispatches that become available later than they are written: staged, delayed and retried ones. It writes
-//! nothing and so waits for no disk: staged dispatches are announced at their instant.
+//! Announces dispatches that become available later than they are written: staged, delayed and retried ones. An
+//! announcement writes nothing and so waits for no disk: staged dispatches are announced at their instant.
 
-use super::worker::{Interruption, WorkerContext};
+use super::context::{Interruption, WorkerContext};
 use crate::queue::announce::{self, Announced};
 use crate::runtime::stats;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,14 +11,14 @@ use recur_core::notify::Group;
 const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
 pub struct Announcer {
-    /// Up to here, what became available has been announced.
+    /// Dispatches that became available up to here have been announced.
     announced_until: DateTime<Utc>,
-    /// Nothing becomes available before.
+    /// No dispatch becomes available before.
     next: DateTime<Utc>,
 }
 
 impl Announcer {
-    /// Knows nothing, and looks at everything.
+    /// An announcer that looks at everything.
     pub fn new() -> Announcer {
         Announcer {
             announced_until: DateTime::UNIX_EPOCH,
@@ -26,7 +26,7 @@ impl Announcer {
         }
     }
 
-    /// A dispatch becomes available then, or did while the transaction that wrote it was under way.
+    /// A dispatch becomes available then, or did so before the transaction that wrote it committed.
     pub fn note(&mut self, available_at: DateTime<Utc>) {
         self.next = self.next.min(available_at);
         self.announced_until = self
@@ -34,7 +34,7 @@ impl Announcer {
             .min(available_at - TimeDelta::microseconds(1));
     }
 
-    /// Looks at the next turn, whatever it believes.
+    /// Looks in the next turn, whatever is known.
     pub fn look_again(&mut self) {
         self.next = DateTime::UNIX_EPOCH;
     }
@@ -48,8 +48,8 @@ impl Announcer {
         self.next
     }
 
-    /// Announces what has become available up to now, in a transaction of its own, or, for a herd, in two. A failure is
-    /// tried again a little later, from the start, and keeps nothing from being dispatched.
+    /// Announces what has become available up to now, in a transaction of its own, or, for a herd, in two. A failed
+    /// announcement is repeated from the start a little later; dispatching goes on meanwhile.
     pub fn announce(
         &mut self,
         context: &mut WorkerContext,
@@ -74,7 +74,7 @@ impl Announcer {
                     return Ok(());
                 }
             };
-            // After a start everything that is available is announced, whether it was before or not.
+            // After a start all available dispatches are announced, also those that have been announced before.
             if after > DateTime::UNIX_EPOCH {
                 stats::count_lateness(&announced.lateness);
             }

@@ -1,14 +1,15 @@
-//! A dispatcher of one database: sleeps until the next instant, dispatches what is due, and so on.
+//! A dispatcher of one database: sleeps until the next timer is due, and dispatches what is due.
 
 use super::announcer::Announcer;
+use super::backoff::Backoff;
+use super::context::{Interruption, WorkerContext};
 use super::herds::Herds;
 use super::summary::Summary;
-use super::worker::{Interruption, WorkerContext};
-use super::{Backoff, after, reload_settings};
 use crate::dispatch::batch::{self, Ahead, Batch, Scope, Timers};
 use crate::dispatch::store::{self, DueCursor};
 use crate::pg::index_scan::LowerBound;
-use crate::pg::{latch, time};
+use crate::pg::time::{self, after};
+use crate::pg::{latch, signals};
 use crate::queue::announce;
 use crate::runtime::shared::{self, Exit, Wakeup, WorkerState};
 use crate::runtime::{settings, stats, wakeup};
@@ -16,15 +17,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Dispatches that belong to no herd are staged just so early that they are on disk when their instant comes: then only
-/// the announcement is left to do. As soon as one is due within the first span, all that are due within the second are
+/// Dispatches that belong to no herd are staged just early enough to be on disk at their instant: then only the
+/// announcement remains. As soon as a timer is due within the first span, all that are due within the second are
 /// staged.
 const STAGED_AHEAD: (TimeDelta, TimeDelta) =
     (TimeDelta::milliseconds(50), TimeDelta::milliseconds(100));
-/// The dispatcher looks at all timers this often, whatever it believes: a safety net below the safety net.
+/// The dispatcher looks at all timers this often, whatever it knows: a second safety net.
 const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
-/// Rows that are due but locked elsewhere: a commit may wake the dispatcher, a rollback does not. It looks again soon,
-/// then less often.
+/// When to look again at timers that are due but locked elsewhere: soon at first, then less often. The other
+/// transaction's commit may wake the dispatcher, its rollback does not.
 const LOCKED_ELSEWHERE: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(100));
 
@@ -33,7 +34,7 @@ pub fn serve(context: &mut WorkerContext, number: u8) -> Exit {
     let mut dispatcher = Dispatcher::new(number);
     let mut backoff = Backoff::new();
     loop {
-        if reload_settings() {
+        if signals::reload_settings() {
             dispatcher.look_at = DateTime::UNIX_EPOCH;
         }
         if context.must_leave() || usize::from(number) >= settings::dispatchers() {
@@ -56,7 +57,7 @@ pub fn serve(context: &mut WorkerContext, number: u8) -> Exit {
                     failure.sqlstate,
                     failure.message
                 );
-                // What the batch did is unknown: look at everything. What was announced stays announced.
+                // It is unknown how far the batch came: look at all timers. Only the announcer's knowledge still holds.
                 let failed = std::mem::replace(&mut dispatcher, Dispatcher::new(number));
                 dispatcher.announcer = failed.announcer;
                 dispatcher.announcer.look_again();
@@ -76,22 +77,22 @@ fn instant(micros: pg_sys::TimestampTz) -> DateTime<Utc> {
 
 struct Dispatcher {
     number: u8,
-    /// No timer is due earlier: a scan from here spares the index entries that earlier advances have left behind.
+    /// No timer is due earlier. A scan from here skips the dead index entries of timers that were advanced.
     low_water: DateTime<Utc>,
-    /// When the next timer is due, as far as was known before the last sleep. A timer that is due already and locked
-    /// elsewhere does not count: it keeps no other from being staged.
+    /// When the next timer is due, as known before the last sleep. Timers that are due already but locked elsewhere do
+    /// not count: they must not delay the staging of others.
     expected: DateTime<Utc>,
-    /// While a backlog is drained: how far.
+    /// While a backlog is drained: the last due instant that was reached.
     drained_until: Option<DateTime<Utc>>,
     looked_everywhere: Instant,
     herds: Herds,
-    /// What is due up to here has been staged, except for what is decided at its instant.
+    /// Timers that are due up to here have been staged, except for those that are decided at their instant.
     staged_until: DateTime<Utc>,
-    /// How far staging has come behind that, if one batch was not enough.
+    /// How far staging has come beyond `staged_until`, if one batch was not enough.
     staged_to: Option<DueCursor>,
-    /// When to look at the timers again, unless one is set before.
+    /// When to look at the timers again, unless a wake-up comes first.
     look_at: DateTime<Utc>,
-    /// When to look if nothing is known to come.
+    /// When to look if no timer is known to become due.
     safety_net: DateTime<Utc>,
     announcer: Announcer,
     /// How long to wait for rows that are locked elsewhere.
@@ -102,7 +103,7 @@ struct Dispatcher {
 /// What a turn stages.
 #[derive(Clone, Copy)]
 enum Staging {
-    /// What is due in a moment.
+    /// Timers that are due in a moment.
     Near(Ahead),
     Herd(Ahead),
 }
@@ -114,12 +115,12 @@ impl Staging {
     }
 }
 
-/// What a turn found out about the time to come.
+/// What a turn found out about timers that are not due yet.
 #[derive(Default)]
 struct Outlook {
-    /// When the first timer is due, or was: then it is locked elsewhere.
+    /// When the first timer is due. An instant in the past means that another transaction holds the timer's lock.
     next_instant: Option<DateTime<Utc>>,
-    /// When the first timer is due that is not yet.
+    /// When the first timer becomes due that is not due yet.
     coming: Option<DateTime<Utc>>,
     /// The next herd, if herds were looked for.
     herd: Option<Option<DateTime<Utc>>>,
@@ -129,7 +130,7 @@ struct Outlook {
 struct Turn {
     due: Batch,
     staged: Option<Batch>,
-    /// When dispatches become available that the announcer must know of.
+    /// When dispatches become available that the announcer does not know of.
     available: [Option<DateTime<Utc>>; 2],
     outlook: Outlook,
 }
@@ -162,7 +163,7 @@ impl Dispatcher {
     ) -> Result<Duration, Interruption> {
         self.take_note(wakeup);
         self.notice_clock(now);
-        // First, because it is quick and consumers wait for it.
+        // First, because an announcement is quick and consumers wait for it.
         if self.announces() && self.announcer.next() <= now {
             self.announcer.announce(context, now)?;
         }
@@ -188,7 +189,7 @@ impl Dispatcher {
         staging: Option<Staging>,
         now: DateTime<Utc>,
     ) -> Result<Turn, Interruption> {
-        // The safety net is one for announcements, too.
+        // The safety net covers announcements, too.
         let announced_until = (self.announces() && self.look_at == self.safety_net)
             .then(|| self.announcer.announced_until());
         let herd_within = self.herds.to_look_for(now);
@@ -196,7 +197,7 @@ impl Dispatcher {
         let (low_water, from) = (self.low_water, self.drained_until.unwrap_or(self.low_water));
         let may_be_due = self.drained_until.is_some() || self.expected <= now;
         context.transaction(c"pg_recur dispatcher", move || {
-            // Woken by the safety net, or by a change: a look at the index is enough to see that nothing is due.
+            // Woken by the safety net, or by a change: a look at the index shows whether anything is due.
             let next_instant = || store::next_instant(LowerBound::At(low_water));
             let peeked = (!may_be_due).then(next_instant);
             let nothing_is_due = peeked.is_some_and(|next| next.is_none_or(|next| next > now));
@@ -222,7 +223,7 @@ impl Dispatcher {
                 wakeup::available_on_commit(time::to_micros(later));
             }
             let outlook = match due.has_more() {
-                // While there is more to do, what comes after does not matter.
+                // While more timers may be due, later ones do not matter.
                 true => Outlook::default(),
                 false => {
                     let next_instant = match (peeked, &staged) {
@@ -277,7 +278,7 @@ impl Dispatcher {
             self.look_at = DateTime::UNIX_EPOCH;
             self.drained_until = None;
             self.herds.look_again();
-            // What is due before it is as it was.
+            // Earlier timers are unchanged.
             self.staged_until = self.staged_until.min(due_at - TimeDelta::microseconds(1));
             self.staged_to = self.staged_to.filter(|cursor| cursor.due_at < due_at);
         }
@@ -286,7 +287,7 @@ impl Dispatcher {
         }
     }
 
-    /// What is to be dispatched now, ahead of its time.
+    /// What to stage in this turn.
     fn staging(&mut self, now: DateTime<Utc>) -> Option<Staging> {
         settings::lookahead()?;
         let herd = self.herds.ahead(now);
@@ -315,7 +316,7 @@ impl Dispatcher {
             return at_once;
         }
         if self.drained_until.take().is_some() {
-            // Once more from the start, for what was locked elsewhere meanwhile.
+            // Once more from the low-water mark, for timers that were locked elsewhere meanwhile.
             return at_once;
         }
         self.expected = turn.outlook.coming.unwrap_or(DateTime::<Utc>::MAX_UTC);
@@ -334,7 +335,7 @@ impl Dispatcher {
                 !batch.timed_out
             }
             Staging::Near(ahead) => {
-                // What is known to wait for its instant is not scanned again just before it.
+                // Timers that are known to be decided at their instant are not scanned again just before it.
                 let is_futile = batch.dispatched == 0 && self.herds.is_passed(ahead.after.due_at);
                 let goes_on = batch.is_full && !is_futile;
                 self.staged_to = batch.last.filter(|_| goes_on);
@@ -358,7 +359,7 @@ impl Dispatcher {
                 _ => coming,
             });
         }
-        // Due, and still there after the batch: locked elsewhere.
+        // Still due after the batch: locked elsewhere.
         if outlook.next_instant.is_some_and(|next| next <= now) {
             look_at = look_at.min(after(time::now(), self.locked_wait));
             self.locked_wait = (self.locked_wait * 2).min(LOCKED_ELSEWHERE.1);
@@ -377,7 +378,7 @@ impl Dispatcher {
         let sleep = (next - time::now()).to_std().unwrap_or(Duration::ZERO);
         let sleep = sleep.min(settings::check_interval());
         match next == self.safety_net {
-            // Nothing is expected then: a fraction of a millisecond is not worth a second wake-up.
+            // No timer is due at the safety net's instant: whole milliseconds save a second wake-up.
             true => Duration::from_millis(sleep.as_micros().div_ceil(1000) as u64),
             false => sleep,
         }

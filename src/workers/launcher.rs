@@ -1,15 +1,16 @@
 //! The launcher: keeps the workers running in every database that has the extension.
 //!
-//! It is connected to no database, so it can't see in which ones the extension is. It starts a first dispatcher in
-//! each; one that finds nothing to do says so and leaves, and its database is left alone until CREATE EXTENSION there
-//! asks for another look. Where the first one has found the extension, the other workers follow.
+//! The launcher is connected to no database, so it can't see which databases have the extension. It starts a first
+//! dispatcher in each. A dispatcher that finds no extension exits with that reason, and the launcher starts no other
+//! there until CREATE EXTENSION asks for another look. Where the first dispatcher finds the extension, the other
+//! workers follow.
 //!
-//! Workers outlive their launcher. The server restarts a launcher that was terminated, and the new one takes over what
-//! runs: it finds the workers in shared memory, where each of them is entered for as long as it runs.
+//! Workers outlive their launcher. The server restarts a launcher that was terminated, and the new one adopts the
+//! running workers: each of them has an entry in shared memory.
 
+use super::backoff::Backoff;
 use super::databases::{self, Database};
-use super::{Backoff, reload_settings};
-use crate::pg::{latch, transaction};
+use crate::pg::{self, latch, signals, transaction};
 use crate::runtime::shared::{self, Exit, WorkerKind};
 use crate::runtime::{settings, stats};
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BackgroundWorkerStatus, DynamicBackgroundWorker};
@@ -19,6 +20,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub fn main() -> ! {
+    // SAFETY: a background worker connects once, at its start. Without a name, it can read the shared catalogs only.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
     }
@@ -26,7 +28,7 @@ pub fn main() -> ! {
     log!("pg_recur launcher: started");
     let mut registry = Registry::adopt(Instant::now());
     loop {
-        reload_settings();
+        signals::reload_settings();
         let sleep = registry.run_once(Instant::now());
         latch::wait(sleep);
     }
@@ -48,7 +50,7 @@ fn kinds() -> impl Iterator<Item = WorkerKind> {
 }
 
 enum WorkerEntry {
-    /// To be started: the extension may be there.
+    /// The worker is to be started: the database may have the extension.
     Wanted {
         backoff: Backoff,
         not_before: Instant,
@@ -59,15 +61,15 @@ enum WorkerEntry {
         since: Instant,
         backoff: Backoff,
     },
-    /// The extension is not there.
+    /// The database does not have the extension.
     Idle,
 }
 
 /// How the launcher sees that a worker has ended.
 enum Worker {
-    /// The server says so to the process that started the worker.
+    /// Started by this launcher: the server reports the end.
     Started(DynamicBackgroundWorker),
-    /// Started by an earlier launcher: the worker leaves its slot.
+    /// Started by an earlier launcher: at its end, the worker leaves its slot.
     Adopted,
 }
 
@@ -100,7 +102,7 @@ impl Registry {
         }
     }
 
-    /// Brings the running workers in line with the databases; returns how long to sleep.
+    /// Starts the workers that are missing; returns how long to sleep.
     fn run_once(&mut self, now: Instant) -> Duration {
         let databases = match transaction::run(c"pg_recur launcher", databases::connectable) {
             Ok(databases) => databases,
@@ -132,7 +134,7 @@ impl Registry {
                     .entries
                     .entry(key)
                     .or_insert_with(|| WorkerEntry::wanted(now));
-                // The others find what the first has found.
+                // Where the first dispatcher has found the extension, the other workers find it, too.
                 if (asked || !is_first) && matches!(entry, WorkerEntry::Idle) {
                     *entry = WorkerEntry::wanted(now);
                 }
@@ -151,7 +153,7 @@ impl Registry {
         }
     }
 
-    /// Drops what is known of databases that are no more.
+    /// Drops the entries of databases that no longer exist.
     fn forget_gone(&mut self, databases: &[Database]) {
         self.entries.retain(|(oid, kind), entry| {
             let stays = matches!(entry, WorkerEntry::Running { .. })
@@ -163,7 +165,7 @@ impl Registry {
         });
     }
 
-    /// Looks which workers have ended, and why.
+    /// Updates the entries of workers that have ended.
     fn note_exits(&mut self, now: Instant) {
         for entry in self.entries.values_mut() {
             let WorkerEntry::Running {
@@ -185,7 +187,7 @@ impl Registry {
                 Exit::NothingToDo => WorkerEntry::Idle,
                 Exit::Asked => WorkerEntry::wanted(now),
                 Exit::Unexplained => {
-                    let mut backoff = Backoff { next: backoff.next };
+                    let mut backoff = *backoff;
                     WorkerEntry::Wanted {
                         not_before: now + backoff.pause(),
                         backoff,
@@ -204,7 +206,7 @@ impl WorkerEntry {
         }
     }
 
-    /// Starts the worker if it is wanted and due; otherwise says in how long it will be.
+    /// Starts the worker if it is wanted and its pause is over; returns how long a pause still lasts.
     fn start(&mut self, database: &Database, kind: WorkerKind, now: Instant) -> Option<Duration> {
         let WorkerEntry::Wanted {
             backoff,
@@ -222,14 +224,15 @@ impl WorkerEntry {
                     worker: Worker::Started(worker),
                     slot,
                     since: now,
-                    backoff: Backoff { next: backoff.next },
+                    backoff: *backoff,
                 };
                 None
             }
             Err(reason) => {
                 let pause = backoff.pause();
                 warning!(
-                    "pg_recur launcher: could not start a worker database={:?} kind={} reason={reason:?} retry_in={pause:?}",
+                    "pg_recur launcher: could not start a worker database={:?} kind={} reason={reason:?} \
+                     retry_in={pause:?}",
                     database.name,
                     kind.name()
                 );
@@ -253,7 +256,7 @@ fn start_worker(
         .set_function("pg_recur_worker_main")
         .enable_spi_access()
         .set_argument(Some(pg_sys::Datum::from(reservation.to_argument())))
-        .set_notify_pid(unsafe { pg_sys::MyProcPid })
+        .set_notify_pid(pg::my_pid())
         .set_restart_time(None)
         .load_dynamic();
     match worker {

@@ -1,12 +1,12 @@
 //! The maintenance worker of one database: expires leases, and truncates old history.
 
-use super::worker::{Interruption, WorkerContext};
-use super::{Backoff, reload_settings};
+use super::backoff::Backoff;
+use super::context::{Interruption, WorkerContext};
 use crate::history::partition;
 use crate::pg::index_scan::LowerBound;
 use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::transaction::Failure;
-use crate::pg::{latch, subtransaction, time};
+use crate::pg::{latch, signals, subtransaction, time};
 use crate::recovery::leases;
 use crate::runtime::shared::{Exit, WorkerState};
 use crate::runtime::{settings, stats};
@@ -15,14 +15,13 @@ use pgrx::prelude::*;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// The expired leases of one transaction.
+/// The most leases that one transaction expires.
 const LEASES_AT_ONCE: i32 = 10_000;
-/// With this many dispatches at fault in one transaction, the rest of it is left for later.
+/// After this many failed dispatches, a transaction leaves the rest for later.
 const MAX_AT_FAULT: usize = 100;
-/// Locked rows are skipped, but SKIP LOCKED waits after all where one transaction, which has just ended, changed a row
-/// and another is changing it.
+/// SKIP LOCKED waits after all for a row that a transaction has just changed and another one is changing.
 const LONGEST_LOCK_WAIT_MILLIS: i32 = 50;
-/// Expired but locked: a consumer is reporting. Its commit does not wake this worker.
+/// When to look again at expired leases whose rows are locked: a consumer is reporting, and its commit wakes no worker.
 const LOCKED_ELSEWHERE: Duration = Duration::from_millis(100);
 const CHECK_HISTORY_EVERY: Duration = Duration::from_secs(60);
 
@@ -30,7 +29,7 @@ pub fn serve(context: &mut WorkerContext) -> Exit {
     let mut backoff = Backoff::new();
     let mut history_checked = None;
     loop {
-        reload_settings();
+        signals::reload_settings();
         if context.must_leave() {
             return Exit::Asked;
         }
@@ -76,7 +75,7 @@ fn warn_of(work: &str, context: &WorkerContext, failure: &Failure, retry_in: Dur
 #[derive(Default)]
 struct Expired {
     dispatches: usize,
-    /// Those that could not be taken back.
+    /// Dispatches whose lease could not be expired.
     failures: Vec<(Uuid, Failure)>,
 }
 
@@ -94,7 +93,7 @@ fn expire_leases(
             expired = expire(now);
             next_end = match expired.failures.is_empty() {
                 true => first_end(),
-                // Those that failed are still there, and must not hide when the others end.
+                // Failed dispatches are still expired, and must not hide when the next lease ends.
                 false => leases::next_end(LowerBound::After(now)),
             };
         }
@@ -108,7 +107,7 @@ fn expire_leases(
             context.database_name
         );
     }
-    // A lease that is shorter than the rest of this sleep is found when the sleep is over.
+    // A lease that begins and ends during the sleep is found after the sleep.
     let longest = settings::check_interval();
     let until_next_end = match next_end {
         Some(end) if end <= now => LOCKED_ELSEWHERE,
@@ -134,7 +133,7 @@ fn expire_leases(
     Ok((WorkerState::Sleeping, sleep))
 }
 
-/// All together, or, if one dispatch makes that fail, without those that do.
+/// Expires all leases together, or, if a dispatch makes that fail, all others.
 fn expire(now: DateTime<Utc>) -> Expired {
     let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
     let together = subtransaction::attempt(|| leases::expire(now, LEASES_AT_ONCE, None));

@@ -1,4 +1,4 @@
-//! What a dispatcher says of its work: in the statistics, and once a minute in the log.
+//! What a dispatcher reports of its work: to the statistics, and once a minute to the log.
 
 use crate::dispatch::batch::Batch;
 use crate::runtime::stats;
@@ -66,7 +66,8 @@ impl Summary {
         }
         if self.batches > 0 {
             log!(
-                "pg_recur dispatcher: summary database={database:?} seconds={} batches={} dispatched={} skipped={} ended={} failed={}",
+                "pg_recur dispatcher: summary database={database:?} seconds={} batches={} dispatched={} skipped={} \
+                 ended={} failed={}",
                 self.since.elapsed().as_secs(),
                 self.batches,
                 self.dispatched,
