@@ -133,13 +133,15 @@ impl Range {
             |instant: Option<Instant>| instant.map_or("NULL".to_owned(), |at| at.to_rfc3339());
         let instant = |name, value: Option<_>| value.map(|at| time::instant(name, at)).transpose();
         let (from, until) = (instant("from", from)?, instant("until", until)?);
-        let (Some(start), Some(end)) = (from, until) else {
+        let before_start = || {
             let problem = format!("must not lie before \"from\", which is \"{}\"", shown(from));
-            return Err(SqlError::invalid_argument("until", &shown(until), &problem));
+            SqlError::invalid_argument("until", &shown(until), &problem)
+        };
+        let (Some(start), Some(end)) = (from, until) else {
+            return Err(before_start());
         };
         if end < start {
-            let problem = format!("must not lie before \"from\", which is \"{}\"", shown(from));
-            return Err(SqlError::invalid_argument("until", &shown(until), &problem));
+            return Err(before_start());
         }
         if end > time::now() {
             return Err(SqlError::invalid_argument(
@@ -147,7 +149,7 @@ impl Range {
                 &shown(until),
                 "must not lie in the future",
             )
-            .with_hint("The schedule itself dispatches what is to come."));
+            .with_hint("The schedule itself dispatches future occurrences."));
         }
         Ok(Range {
             from: start,
@@ -161,8 +163,11 @@ fn checked_limit(limit: Option<i32>) -> Result<usize, SqlError> {
     match limit {
         Some(limit) if limit > LARGEST_BACKFILL => {
             let problem = format!("must not be more than {LARGEST_BACKFILL}");
-            Err(SqlError::invalid_argument("limit", &shown, &problem)
-                .with_hint("Call it again: what has been dispatched before is left out."))
+            Err(
+                SqlError::invalid_argument("limit", &shown, &problem).with_hint(
+                    "Call recur.backfill again: occurrences that have a dispatch are left out.",
+                ),
+            )
         }
         Some(limit) if limit > 0 => Ok(limit as usize),
         _ => Err(SqlError::invalid_argument(
@@ -173,7 +178,8 @@ fn checked_limit(limit: Option<i32>) -> Result<usize, SqlError> {
     }
 }
 
-/// Holding the timer, a backfill can't meet the dispatcher over an occurrence.
+/// Dispatches the occurrences of a range that have no dispatch. The lock on the timer keeps the dispatcher away
+/// meanwhile.
 fn dispatch_missing(
     action: Uuid,
     range: Range,
@@ -195,7 +201,7 @@ fn dispatch_missing(
         let page: Vec<Instant> = recurrence
             .occurrences_after(after)
             .map(|occurrence| occurrence.at)
-            // From next_run_at on, the dispatcher sees to it.
+            // From next_run_at on, the dispatcher dispatches.
             .take_while(|at| *at <= range.until && next_run_at.is_none_or(|next| *at < next))
             .take(PAGE)
             .collect();
@@ -212,7 +218,11 @@ fn dispatch_missing(
         ];
         SET_LAST_RUN.with(|query| query.execute(&arguments));
     }
-    announce_all(&definition, &made);
+    let announcements: Vec<Announcement> = made
+        .iter()
+        .map(|one| definition.announcement(one))
+        .collect();
+    announce::announce(&announcements);
     Ok(made)
 }
 
@@ -252,21 +262,4 @@ fn insert_page(
     let removed = store::remove_repeated(inserted.iter().copied().collect());
     new.retain(|one| inserted.contains(&one.id) && !removed.contains(&one.id));
     new
-}
-
-fn announce_all(definition: &Definition, made: &[NewDispatch]) {
-    let announcements: Vec<Announcement> = made
-        .iter()
-        .map(|one| Announcement {
-            id: one.id,
-            action_id: Some(one.action),
-            scheduled_at: one.occurrence,
-            namespace: &definition.namespace,
-            tenant: &definition.tenant,
-            provider: &definition.provider,
-            action_type: &definition.action_type,
-            channel: definition.notify_channel.as_deref(),
-        })
-        .collect();
-    announce::announce(&announcements);
 }

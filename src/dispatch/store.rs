@@ -9,6 +9,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use recur_core::decide::Unfinished;
 use recur_core::definition::StoredDefinition;
+use recur_core::notify::Announcement;
 use std::collections::{HashMap, HashSet};
 use std::thread::LocalKey;
 use uuid::Uuid;
@@ -32,11 +33,10 @@ queries! {
         (TIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
     ADVANCE_TIMERS = "dispatch/queries/advance_timers.sql" {key: "t.action_id = u.key"}
         (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
-    RECORD_ERRORS = "dispatch/queries/record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
 }
 
 type Instant = DateTime<Utc>;
-/// Where in its table a row is. A row that is locked stays there.
+/// The position of a row in its table. A locked row stays there.
 pub type RowTid = pg_sys::ItemPointerData;
 
 /// A position among the timers, in the order in which they are due.
@@ -124,11 +124,11 @@ pub struct Definition {
     pub jitter: Option<TimeDelta>,
     horizon: Option<TimeDelta>,
     horizon_count: Option<i32>,
-    pub notify_channel: Option<String>,
-    pub provider: String,
-    pub action_type: String,
-    pub namespace: String,
-    pub tenant: String,
+    notify_channel: Option<String>,
+    provider: String,
+    action_type: String,
+    namespace: String,
+    tenant: String,
     /// True if all finished dispatches are kept.
     pub keeps_history: bool,
     pub tid: RowTid,
@@ -150,6 +150,20 @@ impl Definition {
             overlap: &self.overlap,
             horizon: self.horizon,
             horizon_count: self.horizon_count,
+        }
+    }
+
+    /// The announcement of a dispatch of this action.
+    pub fn announcement(&self, dispatch: &NewDispatch) -> Announcement<'_> {
+        Announcement {
+            id: dispatch.id,
+            action_id: Some(dispatch.action),
+            scheduled_at: dispatch.occurrence,
+            namespace: &self.namespace,
+            tenant: &self.tenant,
+            provider: &self.provider,
+            action_type: &self.action_type,
+            channel: self.notify_channel.as_deref(),
         }
     }
 
@@ -224,7 +238,7 @@ pub struct NewDispatch {
     pub action: Uuid,
     pub occurrence: Instant,
     pub available_at: Instant,
-    /// Where the action's definition is.
+    /// The position of the action's definition.
     pub definition: RowTid,
 }
 
@@ -244,7 +258,7 @@ pub fn insert_missing_dispatches(new: &[NewDispatch]) -> HashSet<Uuid> {
     insert_verified(&INSERT_MISSING_DISPATCHES, new)
 }
 
-/// The same for occurrences that somebody asks for after the fact.
+/// The same, for occurrences that `recur.backfill` asks for.
 pub fn backfill_dispatches(new: &[NewDispatch]) -> HashSet<Uuid> {
     insert_verified(&BACKFILL_DISPATCHES, new)
 }
@@ -271,15 +285,15 @@ fn insert_arguments<'a>(keys: DatumWithOid<'a>, new: &[NewDispatch]) -> [DatumWi
     ]
 }
 
-/// A row that has moved was changed by hand in spite of its lock: the batch fails, and is repeated on the verified
-/// path.
+/// Raises an error if a row has moved, which only a change by hand does to a locked row: the batch is then repeated on
+/// the verified path.
 fn expect_all(found: usize, expected: usize) {
     if found != expected {
         pgrx::error!("pg_recur: {found} of {expected} rows were where they had been");
     }
 }
 
-/// How a timer goes on.
+/// How a timer is advanced.
 pub struct Advance {
     pub action: Uuid,
     pub timer: RowTid,
@@ -301,7 +315,7 @@ pub fn advance_locked_timers(advances: &[Advance]) {
     expect_all(advanced, advances.len());
 }
 
-/// Advances timers wherever they are.
+/// Advances timers by their action, wherever the rows are.
 pub fn advance_timers(advances: &[Advance]) {
     if advances.is_empty() {
         return;
@@ -326,37 +340,6 @@ fn advance_arguments<'a>(keys: DatumWithOid<'a>, advances: &'a [Advance]) -> [Da
         instants(|one| one.due_at).into(),
         ended.into(),
     ]
-}
-
-/// What recording an error did to its action.
-pub struct RecordedError {
-    pub action: Uuid,
-    pub errors_in_a_row: i32,
-    pub paused: bool,
-}
-
-pub fn record_errors(
-    errors: &[(Uuid, &str)],
-    now: Instant,
-    pause_after: i32,
-) -> Vec<RecordedError> {
-    if errors.is_empty() {
-        return Vec::new();
-    }
-    let messages: Vec<&str> = errors.iter().map(|(_, message)| *message).collect();
-    let arguments = [
-        pg_uuids(errors.iter().map(|(action, _)| *action)).into(),
-        messages.into(),
-        time::timestamptz(now).into(),
-        pause_after.into(),
-    ];
-    RECORD_ERRORS.with(|query| {
-        query.rows(&arguments, |row| RecordedError {
-            action: row.uuid(1),
-            errors_in_a_row: row.required(2),
-            paused: row.required(3),
-        })
-    })
 }
 
 /// The next instant at which a timer is due.
