@@ -2,7 +2,6 @@
 
 use crate::access;
 use crate::pg::jsonb::Jsonb;
-use crate::pg::planner::PlannerPins;
 use crate::runtime::engine;
 use pgrx::datum::Uuid;
 use pgrx::iter::SetOfIterator;
@@ -16,7 +15,8 @@ const COUNT: &str = include_str!("../../sql/inspect/queries/count_found.sql");
 const FEW: i64 = 10_000;
 
 /// `recur_internal.matching(…)`: the ids of the actions that match, of those that the caller sees. Planned for each
-/// call: every combination of filters has its own best index.
+/// call: every combination of filters has its own best index, also one that only a bitmap scan can read. So no planner
+/// settings are pinned here.
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn matching(
@@ -51,7 +51,6 @@ fn matching(
         after_id.into(),
         visible.into(),
     ];
-    let _pins = PlannerPins::set();
     let found = engine::as_engine(|| {
         Spi::connect(|client| {
             let mut query = LIST;

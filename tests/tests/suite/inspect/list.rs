@@ -144,21 +144,31 @@ fn pages_are_stable() {
 fn every_filter_has_an_index() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut session = cluster.database("app");
-    session.batch("CREATE ROLE alice; CREATE ROLE app; SELECT recur.grant_access('app', 'reader')");
+    session.batch(
+        "CREATE ROLE alice; SELECT recur.grant_access('alice', 'author');
+         CREATE ROLE app; SELECT recur.grant_access('app', 'author');
+         SET ROLE alice; SELECT recur.create('of alice', '@daily', 'p', 'a');
+         SET ROLE app; SELECT recur.create('of app', '@daily', 'p', 'a'); RESET ROLE",
+    );
     // Rows as create would make them, in bulk.
     session.batch(
-        "INSERT INTO recur_internal.definitions (name, namespace, tenant, subject, owner, labels, schedule, provider,
-                                        action_type)
-         SELECT 'name ' || i, 'ns' || i % 500, 'tenant' || i % 1000, 'subject ' || i,
-                CASE WHEN i % 200 = 0 THEN 'alice' ELSE 'app' END,
-                jsonb_build_object('customer', (i % 2000)::text), '@daily', 'p', 'a'
-           FROM generate_series(1, 50000) AS i;
-         INSERT INTO recur_internal.timers (action_id, tenant, enabled, next_run_at)
-         SELECT id, tenant, i % 1000 <> 0, CASE WHEN i % 1000 <> 0 THEN now() + interval '1 day' END
-           FROM (SELECT id, tenant, row_number() OVER () AS i FROM recur_internal.definitions) AS d;
-         INSERT INTO recur_internal.progress (action_id) SELECT id FROM recur_internal.definitions;
-         INSERT INTO recur_internal.live_dispatches (id, action_id, scheduled_at, trigger, owner, provider, action_type)
-         SELECT gen_random_uuid(), id, now(), 'schedule', owner, 'p', 'a' FROM recur_internal.definitions",
+        "CREATE TEMP TABLE made AS
+         SELECT i, gen_random_uuid() AS id, o.id AS owner_id, i % 1000 <> 0 AS enabled
+           FROM generate_series(1, 50000) AS i
+           JOIN recur_internal.owners AS o ON o.name = CASE WHEN i % 200 = 0 THEN 'alice' ELSE 'app' END;
+         INSERT INTO recur_internal.definitions
+         SELECT d.* FROM made AS m, recur_internal.definitions AS t,
+                jsonb_populate_record(t, jsonb_build_object(
+                    'id', m.id, 'name', 'name ' || i, 'namespace', 'ns' || i % 500, 'tenant', 'tenant' || i % 1000,
+                    'subject', 'subject ' || i, 'owner_id', m.owner_id,
+                    'labels', jsonb_build_object('customer', (i % 2000)::text))) AS d
+          WHERE t.name = 'of app';
+         INSERT INTO recur_internal.timers (action_id, enabled, next_run_at, due_at, run_count, error_count)
+         SELECT id, enabled, n.next, n.next, 0, 0
+           FROM made, LATERAL (SELECT CASE WHEN enabled THEN now() + interval '1 day' END AS next) AS n;
+         INSERT INTO recur_internal.progress (action_id, completed_count, failed_count, failed_in_a_row, context_version)
+         SELECT id, 0, 0, 0, 1 FROM made;
+         SELECT count(recur.trigger(id)) FROM made",
     );
     session.batch("VACUUM ANALYZE recur_internal.definitions");
     session.batch("VACUUM ANALYZE recur_internal.timers");
