@@ -28,7 +28,7 @@ COMMENT ON COLUMN recur_internal.events.kind IS 'What happened: action.created, 
 COMMENT ON COLUMN recur_internal.events.action_id IS 'The action, which may have been deleted since';
 COMMENT ON COLUMN recur_internal.events.dispatch_id IS 'The dispatch, if the event concerns one';
 COMMENT ON COLUMN recur_internal.events.owner_id IS 'The owner of the action';
-COMMENT ON COLUMN recur_internal.events.actor IS 'The role that did it; recur_engine where a worker did';
+COMMENT ON COLUMN recur_internal.events.actor IS 'The role that logged in and did it; recur_engine where a worker did';
 COMMENT ON COLUMN recur_internal.events.detail IS 'More; for an update, the old and the new value of what changed';
 COMMENT ON COLUMN recur_internal.events.partition IS 'The partition of the ring that holds the row';
 

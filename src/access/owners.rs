@@ -82,7 +82,7 @@ pub fn caller_name() -> String {
     catalog::role_name(caller()).unwrap_or_default()
 }
 
-/// The name of the role that logged in.
+/// The name of the role that logged in, whatever role it acts as: what the history names as the actor.
 pub fn session_name() -> String {
     catalog::role_name(identity::session_role()).unwrap_or_default()
 }

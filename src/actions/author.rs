@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 const UNIQUE_VIOLATION: &str = "23505";
 
-/// Who writes: noted before the process acts as the engine.
+/// Who writes: what the current role sees, and the role that logged in, noted before the process acts as the engine.
 pub struct Author {
     visible: Visible,
     name: String,
@@ -79,7 +79,7 @@ impl Author {
     pub fn current() -> Author {
         Author {
             visible: access::visible(),
-            name: access::caller_name(),
+            name: access::session_name(),
         }
     }
 

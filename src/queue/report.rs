@@ -150,7 +150,7 @@ fn complete(
     if let Some(context) = &context {
         check_object("context", context, &environment()).or_raise();
     }
-    let actor = access::caller_name();
+    let actor = access::session_name();
     let answers = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     engine::as_engine(|| {

@@ -174,7 +174,7 @@ fn recover(max_age: Option<Interval>) -> i64 {
             )
             .raise()
     };
-    let actor = crate::access::caller_name();
+    let actor = crate::access::session_name();
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let arguments = [max_age.into()];
