@@ -15,8 +15,14 @@ $$;
 COMMENT ON FUNCTION recur_internal.runs_left IS
     'Internal: how many runs an action has left after an instant if max_runs were this; NULL for any number';
 
-CREATE FUNCTION recur.preview(id uuid, "from" timestamptz DEFAULT now(), count int DEFAULT 10)
-    RETURNS TABLE (occurrence timestamptz, local_time timestamp, note text)
+-- The arguments are of the same types as those of the form that takes a schedule: otherwise a call with literals alone
+-- would be ambiguous.
+CREATE FUNCTION recur.preview(
+    id       uuid,
+    timezone text        DEFAULT NULL,
+    "from"   timestamptz DEFAULT now(),
+    count    int         DEFAULT 10
+) RETURNS TABLE (occurrence timestamptz, local_time timestamp, note text)
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -26,13 +32,14 @@ BEGIN
     SELECT g.* INTO action FROM recur.get(preview.id) AS g;
     RETURN QUERY
     SELECT p.occurrence, p.local_time, p.note
-      FROM recur.preview(action.schedule, action.timezone, preview."from", preview.count, action.starts_at,
-                         action.ends_at, NULL, action.on_dst_gap, action.on_dst_fold) AS p
+      FROM recur.preview(action.schedule, coalesce(preview.timezone, action.timezone), preview."from", preview.count,
+                         action.starts_at, action.ends_at, NULL, action.on_dst_gap, action.on_dst_fold) AS p
      LIMIT recur_internal.runs_left(action.id, action.max_runs, preview."from");
 END
 $$;
-COMMENT ON FUNCTION recur.preview(uuid, timestamptz, int) IS
-    'The next occurrences of an action strictly after "from", paused or not; no more than max_runs leaves it';
+COMMENT ON FUNCTION recur.preview(uuid, text, timestamptz, int) IS
+    'The next occurrences of an action strictly after "from", paused or not; no more than max_runs leaves it. With a '
+    'timezone, as if the action had that zone';
 
 CREATE FUNCTION recur.describe(id uuid) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -63,7 +70,7 @@ BEGIN
                 WHEN n.occurrence IS NULL THEN 'not any more'
                 WHEN n.occurrence > c.occurrence THEN format('%s later', n.occurrence - c.occurrence)
                 ELSE format('%s earlier', c.occurrence - n.occurrence) END
-      FROM recur.preview(compare.id, now(), compare.count)
+      FROM recur.preview(compare.id, count => compare.count)
            WITH ORDINALITY AS c (occurrence, local_time, note, number)
       FULL JOIN (SELECT p.occurrence, p.number
                    FROM recur.preview(wanted.schedule, wanted.timezone, now(), compare.count, wanted.starts_at,

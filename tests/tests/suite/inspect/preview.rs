@@ -30,7 +30,7 @@ fn preview_shows_the_occurrences_of_an_action() {
     let id = create_in_berlin(&mut session);
     let preview = rows(
         &mut session,
-        &format!("recur.preview('{id}', '2099-06-01Z', 2)"),
+        &format!("recur.preview('{id}'::uuid, NULL, '2099-06-01Z', 2)"),
     );
     assert_eq!(preview[0]["occurrence"], "2099-06-01T07:00:00+00:00");
     assert_eq!(preview[0]["local_time"], "2099-06-01T09:00:00");
@@ -38,7 +38,7 @@ fn preview_shows_the_occurrences_of_an_action() {
     // No more than max_runs leaves it.
     let whole = rows(
         &mut session,
-        &format!("recur.preview('{id}', '2099-06-01Z', 20)"),
+        &format!("recur.preview('{id}'::uuid, NULL, '2099-06-01Z', 20)"),
     );
     assert_eq!(whole.as_array().unwrap().len(), 5);
     assert_eq!(
