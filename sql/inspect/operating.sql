@@ -60,6 +60,12 @@ COMMENT ON COLUMN recur.workers.state_since IS 'Since when';
 COMMENT ON COLUMN recur.workers.wakes_at IS 'When it wakes by itself; any change wakes it earlier';
 COMMENT ON COLUMN recur.workers.waits_for IS 'What it waits for';
 
+CREATE FUNCTION recur_internal.is_preloaded() RETURNS boolean
+    LANGUAGE c VOLATILE
+    AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+COMMENT ON FUNCTION recur_internal.is_preloaded IS 'Internal: was pg_recur loaded when the server started?';
+
+-- Runs as the owner of the objects: it reads the tables, and the sessions of other roles.
 CREATE FUNCTION recur.doctor() RETURNS TABLE (severity text, finding text, remedy text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -67,7 +73,8 @@ AS $$
 DECLARE
     at timestamptz := clock_timestamp();
 BEGIN
-    IF NOT 'pg_recur' = ANY (regexp_split_to_array(current_setting('shared_preload_libraries', true), '\s*,\s*')) THEN
+    -- Not by shared_preload_libraries, which only superusers may read.
+    IF NOT recur_internal.is_preloaded() THEN
         RETURN QUERY SELECT 'error', 'pg_recur is not preloaded: nothing fires by itself',
             'Add pg_recur to shared_preload_libraries and restart the server, or call recur.tick() yourself.';
     ELSIF NOT current_setting('recur.enabled')::boolean THEN

@@ -74,7 +74,7 @@ REVOKE EXECUTE ON FUNCTION recur_internal.extension_created FROM recur_engine;
 GRANT SELECT ON recur.recurring_actions, recur.dispatches TO recur_engine;
 GRANT USAGE ON TYPE recur.schedule, recur.timezone TO recur_engine, PUBLIC;
 
--- The database's owner dumps and restores the tables, and decides who gets a level.
+-- The database's owner dumps and restores the tables, decides who gets a level, and asks the doctor.
 DO $$
 DECLARE
     dumped oid;
@@ -87,7 +87,7 @@ BEGIN
     END LOOP;
 END
 $$;
-GRANT EXECUTE ON FUNCTION recur.grant_access, recur.revoke_access TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION recur.grant_access, recur.revoke_access, recur.doctor TO pg_database_owner;
 -- Domains are checked with their functions by whoever restores.
 GRANT EXECUTE ON FUNCTION recur_internal.canonical_schedule, recur_internal.canonical_timezone TO PUBLIC;
 

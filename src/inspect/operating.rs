@@ -6,7 +6,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_sys, prelude::*};
 
-/// `recur._stats()`.
+/// `recur_internal.stats()`.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn stats() -> TableIterator<
@@ -47,7 +47,7 @@ fn stats() -> TableIterator<
     TableIterator::new(rows.into_iter().collect::<Vec<_>>())
 }
 
-/// `recur._workers()`.
+/// `recur_internal.workers()`.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn workers() -> TableIterator<
@@ -75,6 +75,12 @@ fn workers() -> TableIterator<
             instant(worker.wakes_at),
         )
     }))
+}
+
+/// `recur_internal.is_preloaded()`.
+#[pg_extern(sql = false)]
+fn is_preloaded() -> bool {
+    shared::available()
 }
 
 /// None where it has not happened.
