@@ -143,7 +143,9 @@ CREATE TABLE recur_internal.timers (
     ended_reason  text,
     CONSTRAINT timers_pkey PRIMARY KEY (action_id),
     CONSTRAINT timers_action FOREIGN KEY (action_id) REFERENCES recur_internal.definitions (id) ON DELETE CASCADE,
-    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL)
+    CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL),
+    -- An action that is never looked at would miss its runs without a trace.
+    CONSTRAINT timers_next_is_looked_at CHECK (next_run_at IS NULL OR due_at IS NOT NULL)
 );
 -- Every run rewrites the row. Vacuumed early and often, the table stays small.
 ALTER TABLE recur_internal.timers SET (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
@@ -206,7 +208,7 @@ COMMENT ON COLUMN recur_internal.contexts.action_id IS 'The action';
 COMMENT ON COLUMN recur_internal.contexts.version IS 'Counts the changes of the context';
 COMMENT ON COLUMN recur_internal.contexts.context IS 'The context from this version on; NULL where it was cleared';
 COMMENT ON COLUMN recur_internal.contexts.dispatch_id IS 'The dispatch that left the context, if a run did';
-COMMENT ON COLUMN recur_internal.contexts.actor IS 'The role that wrote the context';
+COMMENT ON COLUMN recur_internal.contexts.actor IS 'The role that logged in and wrote the context';
 COMMENT ON COLUMN recur_internal.contexts.at IS 'When the context was written';
 
 -- One row for each tenant that got an action while recur.max_actions_per_tenant was set. Two sessions that fill the

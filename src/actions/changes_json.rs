@@ -1,6 +1,6 @@
 //! The `changes` of `recur.update`: a JSON object whose keys are columns.
 
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, abbreviated};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::query::queries;
 use crate::pg::{subtransaction, time};
@@ -67,7 +67,10 @@ fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {
             "int" => "integer",
             other => other,
         };
-        let problem = format!("invalid input syntax for type {sql_type}: \"{text}\"");
+        let problem = format!(
+            "invalid input syntax for type {sql_type}: \"{}\"",
+            abbreviated(&text)
+        );
         SqlError::invalid_argument(column.name(), &text, &problem)
     })
 }
@@ -97,7 +100,8 @@ fn parse_instant(column: Column, text: &str) -> Result<Value<Jsonb>, SqlError> {
     let problem = match read {
         Ok(Some(instant)) => return Ok(Value::Instant(time::instant(column.name(), instant)?)),
         Ok(None) => "must be a point in time".to_owned(),
-        Err(failure) => failure.message,
+        // The message repeats the text.
+        Err(failure) => failure.message.replace(text, &abbreviated(text)),
     };
     Err(SqlError::invalid_argument(column.name(), text, &problem))
 }

@@ -1,7 +1,7 @@
 //! Which action is meant by a text: an id, or a name.
 
 use crate::access::{self, Visible};
-use crate::pg::error::{OrRaise, SqlError, given};
+use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, queries};
 use crate::runtime::engine;
@@ -151,10 +151,13 @@ impl std::fmt::Display for Name<'_> {
         } = self;
         write!(
             f,
-            "action \"{name}\" in namespace \"{namespace}\", tenant \"{tenant}\""
+            "action \"{}\" in namespace \"{}\", tenant \"{}\"",
+            abbreviated(name),
+            abbreviated(namespace),
+            abbreviated(tenant)
         )?;
         match subject {
-            Some(subject) => write!(f, ", subject \"{subject}\""),
+            Some(subject) => write!(f, ", subject \"{}\"", abbreviated(subject)),
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use super::record::{self, Record};
 use super::store::{self, Stored};
 use super::{create, delete};
 use crate::access;
-use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::error::{OrRaise, SqlError, abbreviated};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
 use crate::pg::{catalog, compat, identity};
@@ -100,8 +100,10 @@ fn owner_id(owner: Option<String>) -> Result<i32, SqlError> {
         Some(role) => Ok(access::id_of_role(role)),
         None => {
             let caller = access::caller_name();
-            let message =
-                format!("invalid owner \"{owner}\": {caller} is not a member of this role");
+            let message = format!(
+                "invalid owner \"{}\": {caller} is not a member of this role",
+                abbreviated(&owner)
+            );
             Err(
                 SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
                     .with_hint("Leave it out to own the action yourself."),

@@ -173,7 +173,7 @@ impl<T, E: Into<SqlError>> OrRaise<T> for Result<T, E> {
 }
 
 /// A value as an error message shows it: whole if it is short, cut if it is long.
-fn abbreviated(value: &str) -> String {
+pub fn abbreviated(value: &str) -> String {
     const SHOWN: usize = 120;
     match value.char_indices().nth(SHOWN) {
         None => value.to_owned(),

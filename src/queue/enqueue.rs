@@ -121,8 +121,9 @@ fn receive(
         .or_raise();
     let headers = headers.unwrap_or_else(|| Jsonb::from_text("{}"));
     check_object("headers", &headers, &environment()).or_raise();
-    let content_type =
-        content_type.map(|content_type| serde_json::json!({ "content_type": content_type }));
+    let content_type = content_type
+        .inspect(|content_type| check_content_type(content_type))
+        .map(|content_type| serde_json::json!({ "content_type": content_type }));
     let metadata = content_type.map_or_else(|| "{}".to_owned(), |metadata| metadata.to_string());
     let dispatch = OneTime {
         trigger: "webhook",
@@ -237,6 +238,17 @@ impl OneTime {
 
 fn check(column: Column, value: Value<Jsonb>) {
     checked(column, &value, &environment()).or_raise();
+}
+
+/// Content types have no column of their own; the longest that are in use have a hundred characters.
+fn check_content_type(content_type: &str) {
+    const LONGEST: usize = 255;
+    if content_type.chars().count() > LONGEST {
+        let problem = format!("must not be longer than {LONGEST} characters");
+        SqlError::invalid_argument("content_type", content_type, &problem)
+            .with_hint("Give the value of the header Content-Type, such as 'application/json'.")
+            .raise();
+    }
 }
 
 fn check_window(window: &Interval) {

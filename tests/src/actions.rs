@@ -30,6 +30,23 @@ pub fn row(session: &mut Session, id: Uuid) -> Value {
     session.value("SELECT to_jsonb(a) FROM recur.get($1::uuid) AS a", &[&id])
 }
 
+/// The columns that people may write, by the hint of a change that names none of them.
+#[track_caller]
+pub fn writable_columns(session: &mut Session) -> Vec<String> {
+    let changes = serde_json::json!({"none of them at all": 1});
+    let id: Uuid = session.value(
+        "SELECT recur.create('for its columns', '@daily', 'p', 'a')",
+        &[],
+    );
+    let (.., hint) = session.error_with("SELECT recur.update($1::uuid, $2)", &[&id, &changes]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&id]);
+    let names = hint
+        .strip_prefix("What can be changed: ")
+        .and_then(|names| names.strip_suffix('.'));
+    let names = names.unwrap_or_else(|| panic!("no columns: {hint}"));
+    names.split(", ").map(str::to_owned).collect()
+}
+
 /// The row as it is after this change.
 #[track_caller]
 pub fn update(session: &mut Session, id: Uuid, changes: Value) -> Value {

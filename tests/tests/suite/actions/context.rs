@@ -110,10 +110,12 @@ fn an_older_context_can_be_restored_and_a_hundred_are_kept() {
         "SELECT recur.update($1::uuid, '{\"context\": {\"page\": 10}}')",
         &[&action],
     );
-    let back: Value = session.value(
-        "SELECT context FROM recur.restore_context($1::uuid, 1)",
+    let restored: Uuid = session.value(
+        "SELECT id FROM recur.restore_context($1::uuid, 1)",
         &[&action],
     );
+    assert_eq!(restored, action);
+    let back: Value = session.value("SELECT context FROM recur.get($1::uuid)", &[&action]);
     assert_eq!(back, json!({"page": 1}));
     assert_eq!(
         versions(&mut session, action),

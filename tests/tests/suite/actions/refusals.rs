@@ -4,7 +4,7 @@ use pg_recur_tests::Cluster;
 use pg_recur_tests::actions::create_with;
 
 /// An argument of recur.create, and how the message begins that refuses it.
-const BAD_INPUT: [(&str, &str); 18] = [
+const BAD_INPUT: [(&str, &str); 19] = [
     (
         "schedule => 'every now and then'",
         "invalid schedule \"every now and then\": ",
@@ -13,7 +13,11 @@ const BAD_INPUT: [(&str, &str); 18] = [
         "schedule => '61 * * * *'",
         "invalid schedule \"61 * * * *\": ",
     ),
-    ("schedule => NULL", "invalid schedule \"\": "),
+    (
+        "schedule => NULL",
+        "invalid schedule \"NULL\": must have a value",
+    ),
+    ("schedule => ''", "invalid schedule \"\": "),
     (
         "timezone => 'Mars/Olympus'",
         "invalid timezone \"Mars/Olympus\": not an IANA time zone",
@@ -25,7 +29,7 @@ const BAD_INPUT: [(&str, &str); 18] = [
     ("provider => ''", "invalid provider \"\": must not be empty"),
     (
         "provider => NULL",
-        "invalid provider \"\": must not be empty",
+        "invalid provider \"NULL\": must have a value",
     ),
     (
         "action_type => '  '",
@@ -35,15 +39,15 @@ const BAD_INPUT: [(&str, &str); 18] = [
     ("tenant => repeat('x', 256)", "invalid tenant \"xxxxxxxx"),
     (
         "payload => '[1, 2]'",
-        "invalid payload \"[1,2]\": must be a JSON object",
+        "invalid payload \"[1, 2]\": must be a JSON object",
     ),
     (
-        "payload => NULL",
+        "payload => 'null'",
         "invalid payload \"null\": must be a JSON object",
     ),
     (
         "metadata => '{\"a\": 1}'",
-        "invalid metadata \"{\"a\":1}\": must be a JSON object with only strings as values",
+        "invalid metadata \"{\"a\": 1}\": must be a JSON object with only strings as values",
     ),
     (
         "max_runs => 0",
@@ -119,7 +123,7 @@ fn states_and_unknown_ids_have_their_own_errors() {
 }
 
 #[test]
-fn a_plain_update_of_the_table_is_checked_too() {
+fn a_plain_update_of_the_view_is_checked_too() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('a', '@daily', 'p', 't')", &[]);
@@ -132,7 +136,7 @@ fn a_plain_update_of_the_table_is_checked_too() {
         ("provider = ''", "invalid provider \"\": must not be empty"),
     ] {
         let (code, text, _) =
-            session.error(&format!("UPDATE recur_internal.definitions SET {change}"));
+            session.error(&format!("UPDATE recur.recurring_actions SET {change}"));
         assert_eq!(code, "22023");
         assert!(text.starts_with(message), "{text}");
     }

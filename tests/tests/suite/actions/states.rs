@@ -1,6 +1,8 @@
 //! The states of an action: paused, resumed, ended, deleted; one at a time, in bulk, by plain SQL, and by two at once.
 
+use chrono::{DateTime, Utc};
 use pg_recur_tests::actions::{create_to_change, refused_update, row, update};
+use pg_recur_tests::timers::{of_action, set_due};
 use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -281,62 +283,109 @@ fn plain_sql_can_not_store_what_the_functions_refuse() {
         given.1,
         "an action's id, counters and times can not be given: they are worked out"
     );
-    // Even the tables behind the view, which only the extension's owner may touch, hold nothing that is invalid.
+    // The tables behind the view, which only superusers may touch, refuse what would stop an action without a trace.
     for (change, code) in [
         ("definitions SET schedule = 'soon'", "22023"),
-        ("definitions SET max_runs = 0", "22023"),
-        (
-            "definitions SET ends_at = starts_at - interval '1 day'",
-            "22023",
-        ),
-        ("timers SET next_run_at = now()", "23514"),
-        ("progress SET context = '[]'", "23514"),
+        ("definitions SET timezone = 'Nowhere'", "22023"),
+        ("timers SET next_run_at = now(), due_at = now()", "23514"),
+        ("timers SET enabled = true, next_run_at = now()", "23514"),
     ] {
         assert_eq!(
-            session.error(&format!("UPDATE recur.{change}")).0,
+            session.error(&format!("UPDATE recur_internal.{change}")).0,
             code,
             "{change}"
         );
     }
 }
 
+/// Superusers can write anything into the tables. A value that no function would have stored is an error of its action.
+#[test]
+fn what_is_invalid_in_the_tables_is_an_error_of_its_action_alone() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    for columns in [
+        "misfire = 'maybe'",
+        "overlap = 'maybe'",
+        "on_dst_gap = 'maybe'",
+        "max_runs = 0",
+        "ends_at = starts_at - interval '1 day'",
+        "jitter = '-1 day'",
+        "retry_backoff = '[]'",
+        "metadata = '[]'",
+        "payload = '[]'",
+    ] {
+        let id: Uuid = session.value("SELECT recur.create($1, '@hourly', 'p', 'a')", &[&columns]);
+        session.execute(
+            &format!("UPDATE recur_internal.definitions SET {columns} WHERE id = $1"),
+            &[&id],
+        );
+    }
+    session.batch("SELECT recur.create('sound', '@hourly', 'p', 'a')");
+    session.batch("SELECT recur.tick(max(next_run_at)) FROM recur.recurring_actions");
+    // Each was dispatched, has ended, or says what is wrong.
+    let silent = session.texts(
+        "SELECT a.name FROM recur.recurring_actions AS a
+          WHERE a.run_count = 0 AND a.ended_reason IS NULL AND a.last_error IS NULL",
+        &[],
+    );
+    assert_eq!(silent, Vec::<String>::new());
+    let policies = session.texts(
+        "SELECT last_error FROM recur.recurring_actions WHERE name LIKE '%maybe%' ORDER BY name",
+        &[],
+    );
+    for (error, column) in policies.iter().zip(["misfire", "on_dst_gap", "overlap"]) {
+        assert!(error.contains(&format!("{column} \"maybe\"")), "{error}");
+    }
+    assert_eq!(policies.len(), 3);
+    assert_eq!(
+        session.count("recur.dispatches WHERE action_id = recur.id_of('sound')"),
+        1
+    );
+}
+
 /// recur_internal.timers is internal, but an operator in need may set a timer.
 #[test]
 fn a_timer_that_is_set_by_hand_is_followed() {
-    let cluster = Cluster::quiet();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('a', '@yearly', 'p', 't');
          SELECT recur.create('b', '@yearly', 'p', 't', horizon => '2 years')",
     );
-    let due = |session: &mut Session, name: &str| -> (bool, bool) {
-        let row = &session.rows(
-            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur_internal.timers AS t
-              WHERE t.action_id = recur.id_of($1)",
-            &[&name],
-        )[0];
-        (row.get(0), row.get(1))
-    };
-    // It shall run then.
-    session.batch("UPDATE recur_internal.timers SET next_run_at = next_run_at + interval '1 day'");
-    assert_eq!(due(&mut session, "a"), (true, false));
-    assert_eq!(due(&mut session, "b"), (false, true), "it has a horizon");
-    // It can't run without being due, nor be due without running.
-    session.batch("UPDATE recur_internal.timers SET due_at = NULL");
-    assert_eq!(due(&mut session, "a"), (true, false));
+    eventually("what lies ahead has been dispatched", || {
+        session.value("SELECT run_count > 0 FROM recur.get('b')", &[])
+    });
+    // It shall run now: the dispatcher, which sleeps until next year, is woken.
+    let next: DateTime<Utc> = session.value("SELECT next_run_at FROM recur.get('a')", &[]);
+    set_due(&mut session, "date_trunc('second', now())", &of_action("a"));
+    eventually("it runs, and then again at its next occurrence", || {
+        session.value(
+            "SELECT run_count = 1 AND last_run_at <= now() AND next_run_at = $1 FROM recur.get('a')",
+            &[&next],
+        )
+    });
+    // It can't run without being due, nor while it is paused.
+    for change in [
+        "due_at = NULL",
+        "enabled = false",
+        "enabled = false, due_at = NULL",
+    ] {
+        let (code, message, _) =
+            session.error(&format!("UPDATE recur_internal.timers SET {change}"));
+        assert_eq!(code, "23514", "{change}: {message}");
+    }
+    // Paused by hand, after errors.
     session.batch(
-        "UPDATE recur_internal.timers SET enabled = false, next_run_at = NULL, error_count = 5",
+        "UPDATE recur_internal.timers SET enabled = false, next_run_at = NULL, due_at = NULL, error_count = 5",
     );
-    let due_nowhere = "SELECT count(*) FROM recur_internal.timers WHERE due_at IS NULL";
-    assert_eq!(session.value::<i64>(due_nowhere, &[]), 2);
-    // Resumed, and not yet failed.
-    session.batch("UPDATE recur_internal.timers SET enabled = true, next_run_at = '2040-01-01Z'");
-    assert_eq!(due(&mut session, "a"), (true, false));
-    let forgiven = "SELECT count(*) FROM recur_internal.timers WHERE error_count = 0";
-    assert_eq!(session.value::<i64>(forgiven, &[]), 2);
-    // Both at once.
-    session.batch(
-        "UPDATE recur_internal.timers SET next_run_at = '2041-01-01Z', due_at = '2040-06-01Z'",
+    assert_eq!(session.count("recur.list(enabled => false)"), 2);
+    session.batch("SELECT recur.resume(id) FROM recur.recurring_actions");
+    let resumed: DateTime<Utc> = session.value("SELECT next_run_at FROM recur.get('a')", &[]);
+    assert_eq!(resumed, next);
+    assert_eq!(
+        session.count("recur.recurring_actions WHERE error_count = 0"),
+        2,
+        "forgiven"
     );
-    assert_eq!(due(&mut session, "a"), (false, false));
 }

@@ -8,7 +8,7 @@ fn the_doctor_finds_what_is_wrong() {
     let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('late', '@yearly', 'p', 't');
-         UPDATE recur_internal.timers SET next_run_at = now() - interval '1 hour'",
+         UPDATE recur_internal.timers SET next_run_at = now() - interval '1 hour', due_at = now() - interval '1 hour'",
     );
     let findings = session.texts(
         "SELECT severity || ': ' || finding FROM recur.doctor()",

@@ -24,7 +24,7 @@ fn create(session: &mut Session, name: &str, next: DateTime<Utc>, more: &str) ->
         &[&hours_ago(900)],
     );
     session.execute(
-        "UPDATE recur_internal.timers SET next_run_at = $2 WHERE action_id = $1",
+        "UPDATE recur_internal.timers SET next_run_at = $2, due_at = $2 WHERE action_id = $1",
         &[&action, &next],
     );
     action

@@ -48,8 +48,10 @@ fn lateness_is_from_due_to_dispatched() {
     let mut session = cluster.database("app");
     session.batch(
         "SELECT count(recur.create('a' || n, '@yearly', 'p', 't')) FROM generate_series(1, 100) AS n;
-         UPDATE recur_internal.timers SET next_run_at = now() - interval '2 seconds';
-         UPDATE recur_internal.timers SET next_run_at = now() - interval '10 minutes'
+         UPDATE recur_internal.timers SET next_run_at = now() - interval '2 seconds',
+                                          due_at = now() - interval '2 seconds';
+         UPDATE recur_internal.timers SET next_run_at = now() - interval '10 minutes',
+                                          due_at = now() - interval '10 minutes'
           WHERE action_id = (SELECT action_id FROM recur_internal.timers LIMIT 1);
          SELECT recur.tick()",
     );
@@ -72,7 +74,7 @@ fn what_is_written_ahead_of_its_time_is_not_late_yet() {
     session.batch(
         "SELECT recur.create('ahead', '@yearly', 'p', 't', horizon_count => 2);
          SELECT recur.create('delayed', '@yearly', 'p', 't', jitter => '300 days');
-         UPDATE recur_internal.timers SET next_run_at = now() WHERE action_id = recur.id_of('delayed');
+         UPDATE recur_internal.timers SET next_run_at = now(), due_at = now() WHERE action_id = recur.id_of('delayed');
          SELECT recur.tick()",
     );
     let row = &session.rows(
@@ -89,7 +91,7 @@ fn workers_show_what_they_do_and_wait_for() {
     let cluster = Cluster::preloaded("recur.dispatchers = 2");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('a', '@yearly', 'p', 't')");
-    let view = "SELECT duty || ' ' || state || ' ' || coalesce(waits_for, '-') FROM recur.workers
+    let view = "SELECT kind || ' ' || state || ' ' || coalesce(waits_for, '-') FROM recur.workers
                  WHERE database = 'app' AND pid IN (SELECT pid FROM pg_stat_activity) ORDER BY 1";
     let asleep = "sleeping the next instant, or a change";
     eventually("all sleep", || {
@@ -137,7 +139,7 @@ fn a_worker_that_fails_backs_off_and_says_so() {
     session.batch("SELECT recur.create('a', '* * * * * *', 'p', 't')");
     eventually("it backs off", || {
         let waits = "SELECT waits_for FROM recur.workers
-                      WHERE database = current_database() AND state = 'backing off' AND duty = 'dispatcher'";
+                      WHERE database = current_database() AND state = 'backing off' AND kind = 'dispatcher'";
         session.texts(waits, &[]) == ["the next try, after an error"]
     });
     let failed: i64 = session.value("SELECT failed_batches FROM recur.stats", &[]);
