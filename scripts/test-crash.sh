@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$ROOT"
 say "Crashes: ${PG_RECUR_CRASH_ROUNDS:=50} rounds"
 export PG_RECUR_CRASH_ROUNDS
-cargo test -p pg_recur-tests --test crash_rounds -- --nocapture
+cargo test -p pg_recur-tests --test long -- --nocapture crash_rounds::
 say "A backlog of ${PG_RECUR_BACKLOG:=1000000}"
 export PG_RECUR_BACKLOG
-cargo test -p pg_recur-tests --test draining -- --nocapture
+cargo test -p pg_recur-tests --test long -- --nocapture draining::

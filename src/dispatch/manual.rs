@@ -129,8 +129,7 @@ impl Range {
         from: Option<TimestampWithTimeZone>,
         until: Option<TimestampWithTimeZone>,
     ) -> Result<Range, SqlError> {
-        let shown =
-            |instant: Option<Instant>| instant.map_or("NULL".to_owned(), |at| at.to_rfc3339());
+        let shown = |instant: Option<Instant>| instant.map_or("NULL".to_owned(), time::shown);
         let instant = |name, value: Option<_>| value.map(|at| time::instant(name, at)).transpose();
         let (from, until) = (instant("from", from)?, instant("until", until)?);
         let before_start = || {

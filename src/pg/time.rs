@@ -3,7 +3,8 @@
 use super::error::SqlError;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
-use pgrx::pg_sys;
+use pgrx::{IntoDatum, direct_function_call, pg_sys};
+use std::ffi::CStr;
 use std::time::Duration;
 
 /// 2000-01-01T00:00:00Z in Unix microseconds.
@@ -52,6 +53,18 @@ pub fn timestamptz(instant: DateTime<Utc>) -> TimestampWithTimeZone {
     // Every instant of the engine lies within PostgreSQL's range, which ends in the year 294276.
     TimestampWithTimeZone::try_from(to_micros(instant))
         .unwrap_or(TimestampWithTimeZone::positive_infinity())
+}
+
+/// An instant as the session would see it, in its time zone and style.
+pub fn shown(instant: DateTime<Utc>) -> String {
+    // SAFETY: timestamptz_out takes a timestamptz and returns a C string in the current memory context.
+    unsafe {
+        let text = direct_function_call::<&CStr>(
+            pg_sys::timestamptz_out,
+            &[timestamptz(instant).into_datum()],
+        );
+        text.map_or(String::new(), |text| text.to_string_lossy().into_owned())
+    }
 }
 
 pub fn timestamp(local: NaiveDateTime) -> Timestamp {

@@ -20,7 +20,7 @@ const WAVE: i64 = 200;
 
 fn send(session: &mut Session, action: Uuid, number: i64, seconds: f64) -> i64 {
     session.execute(
-        "SELECT count(recur.trigger($1, jsonb_build_object('to', 'reader ' || n, 'seconds', $3::float8)))
+        "SELECT count(recur.trigger($1::uuid, jsonb_build_object('to', 'reader ' || n, 'seconds', $3::float8)))
            FROM generate_series(1, $2::bigint) AS n",
         &[&action, &number, &seconds],
     );

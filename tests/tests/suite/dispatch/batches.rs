@@ -193,7 +193,7 @@ fn an_action_that_keeps_failing_is_paused_and_its_contact_notified() {
     );
 
     // A new chance: it may fail as often again.
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     let row = &session.rows(
         "SELECT enabled, error_count, paused_reason IS NULL FROM recur.recurring_actions",
         &[],
@@ -246,7 +246,7 @@ fn an_action_fires_again_once_its_error_is_mended() {
     curse(&mut session);
     fail_times(&mut session, 3);
     session.execute(
-        "SELECT recur.update($1, '{\"action_type\": \"blessed\"}')",
+        "SELECT recur.update($1::uuid, '{\"action_type\": \"blessed\"}')",
         &[&action],
     );
     // At once, not when the pause after the third error is over; and what was owed is what fires.
@@ -256,7 +256,7 @@ fn an_action_fires_again_once_its_error_is_mended() {
     corrupt(&mut session, "cursed", "schedule = 'garbage'");
     assert_eq!(session.tick("2030-01-02 12:00:00Z"), (0, 0, 0, 1));
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"0 13 * * *\"}')",
+        "SELECT recur.update($1::uuid, '{\"schedule\": \"0 13 * * *\"}')",
         &[&action],
     );
     assert_eq!(session.tick("2030-01-02 13:00:00Z").0, 1);
@@ -301,7 +301,7 @@ fn what_is_over_never_fires_again() {
         assert_eq!(session.tick("2030-01-03 12:00Z").0, 1, "{keep}");
         let runs: i64 = session.value("SELECT run_count FROM recur.recurring_actions", &[]);
         assert_eq!(runs, 3, "{keep}");
-        session.execute("SELECT recur.delete($1)", &[&action]);
+        session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     }
 }
 
@@ -316,9 +316,9 @@ fn a_deleted_or_edited_action_fires_as_it_is_then() {
         "other",
         ", dedup_key => '{{recurring_id}} {{execution_time}}'",
     );
-    session.execute("SELECT recur.delete($1)", &[&deleted]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&deleted]);
     session.execute(
-        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}, \"priority\": 7}')",
+        "SELECT recur.update($1::uuid, '{\"payload\": {\"n\": 2}, \"priority\": 7}')",
         &[&edited],
     );
     assert_eq!(session.tick("2030-01-01 12:00Z"), (2, 0, 0, 0));

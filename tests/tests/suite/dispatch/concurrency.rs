@@ -49,11 +49,11 @@ fn prepare(session: &mut Session, name: &str) -> (Uuid, Uuid) {
                                      overlap => 'cancel_previous', mute_interval => '1 hour')",
         &[&name],
     );
-    session.execute("SELECT recur.trigger($1)", &[&action]);
+    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
     let running: Uuid = session.value("SELECT id FROM recur.claim(1, lease => '1 hour')", &[]);
     set_due(session, "now() - interval '90 minutes'", "");
     session.batch("SELECT recur.enqueue('p', 't', dedup_key => 'k')");
-    session.execute("SELECT recur.trigger($1)", &[&action]);
+    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
     (action, running)
 }
 

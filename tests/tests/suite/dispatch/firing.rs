@@ -59,7 +59,7 @@ fn a_paused_action_does_not_fire_until_it_is_resumed() {
     let action = create(&mut session, "tick", EVERY_SECOND);
     eventually("it fires", || dispatch_count(&mut session, action) > 0);
 
-    session.execute("SELECT recur.pause($1, 'maintenance')", &[&action]);
+    session.execute("SELECT recur.pause($1::uuid, 'maintenance')", &[&action]);
     let paused_at = dispatch_count(&mut session, action);
     let row = &session.rows(
         "SELECT enabled, next_run_at, paused_reason FROM recur.recurring_actions WHERE id = $1",
@@ -76,7 +76,7 @@ fn a_paused_action_does_not_fire_until_it_is_resumed() {
     });
     assert_eq!(dispatch_count(&mut session, action), paused_at);
 
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     eventually("it fires again", || {
         dispatch_count(&mut session, action) > paused_at
     });

@@ -74,7 +74,7 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
     assert_eq!(tick_now(&mut session), 6);
 
     session.execute(
-        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        "SELECT recur.update($1::uuid, '{\"payload\": {\"n\": 2}}')",
         &[&action],
     );
     assert_eq!(ahead(&mut session), (0, 0));
@@ -84,20 +84,23 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
         6
     );
 
-    session.execute("SELECT recur.pause($1)", &[&action]);
+    session.execute("SELECT recur.pause($1::uuid)", &[&action]);
     assert_eq!(ahead(&mut session), (0, 0));
     assert_eq!(tick_now(&mut session), 0);
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     assert_eq!(tick_now(&mut session), 6);
 
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"2h\"}')",
+        "SELECT recur.update($1::uuid, '{\"schedule\": \"2h\"}')",
         &[&action],
     );
     assert_eq!(tick_now(&mut session), 3);
     assert_eq!(ahead(&mut session), (3, 3));
 
-    session.execute("SELECT recur.update($1, '{\"horizon\": null}')", &[&action]);
+    session.execute(
+        "SELECT recur.update($1::uuid, '{\"horizon\": null}')",
+        &[&action],
+    );
     assert_eq!(tick_now(&mut session), 0);
     let next: bool = session.value(
         "SELECT next_run_at > now() AND next_run_at <= now() + interval '2 hours' FROM recur.recurring_actions",
@@ -106,11 +109,11 @@ fn edits_and_pauses_withdraw_what_lies_ahead() {
     assert!(next, "from the next one on, as if nothing had been ahead");
 
     session.execute(
-        "SELECT recur.update($1, '{\"horizon\": \"6 hours\"}')",
+        "SELECT recur.update($1::uuid, '{\"horizon\": \"6 hours\"}')",
         &[&action],
     );
     assert_eq!(tick_now(&mut session), 3);
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     assert_eq!(session.count("recur_internal.live_dispatches"), 0);
 }
 
@@ -128,7 +131,7 @@ fn what_is_claimed_is_not_withdrawn() {
     assert_eq!(tick_now(&mut session), 4);
     let claimed = session.rows("SELECT FROM recur.claim(10)", &[]);
     assert_eq!(claimed.len(), 1);
-    session.execute("SELECT recur.pause($1)", &[&action]);
+    session.execute("SELECT recur.pause($1::uuid)", &[&action]);
     let row = &session.rows(
         "SELECT count(*), min(status), (SELECT run_count FROM recur.recurring_actions) FROM recur_internal.live_dispatches",
         &[],
@@ -145,7 +148,7 @@ fn an_edit_revives_an_action_that_ended_ahead() {
     let ended: i64 = session.value("SELECT ended FROM recur.tick()", &[]);
     assert_eq!((ended, ahead(&mut session)), (1, (3, 3)));
     session.execute(
-        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        "SELECT recur.update($1::uuid, '{\"payload\": {\"n\": 2}}')",
         &[&action],
     );
     let row = &session.rows(

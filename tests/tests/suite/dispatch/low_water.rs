@@ -100,7 +100,7 @@ fn an_earlier_instant_is_seen_at_once() {
         &[],
     );
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"* * * * * *\", \"max_runs\": 1}')",
+        "SELECT recur.update($1::uuid, '{\"schedule\": \"* * * * * *\", \"max_runs\": 1}')",
         &[&far],
     );
     eventually("an edited one", || dispatched(&mut session, "far") == 1);

@@ -1,5 +1,6 @@
 //! Dispatches that no schedule asked for: trigger, backfill, enqueue, receive.
 
+use chrono::{DateTime, Utc};
 use pg_recur_tests::timers::set_due;
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", ", metadata => '{\"k\": \"v\"}'");
     let before = session.texts("SELECT (t.*)::text FROM recur_internal.timers AS t", &[]);
-    let id: Uuid = session.value("SELECT recur.trigger($1)", &[&action]);
+    let id: Uuid = session.value("SELECT recur.trigger($1::uuid)", &[&action]);
     let row = &session.rows(
         "SELECT payload, trigger, metadata FROM recur.dispatches WHERE id = $1",
         &[&id],
@@ -29,15 +30,15 @@ fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
         row.get::<_, Value>(2),
         json!({"k": "v", "_recurring_dispatch": "true", "_recurring_id": action.to_string()})
     );
-    let other: Uuid = session.value("SELECT recur.trigger($1, '{\"n\": 2}')", &[&action]);
+    let other: Uuid = session.value("SELECT recur.trigger($1::uuid, '{\"n\": 2}')", &[&action]);
     let payload: Value = session.value(
         "SELECT payload FROM recur.dispatches WHERE id = $1",
         &[&other],
     );
     assert_eq!(payload, json!({"n": 2}));
-    session.execute("SELECT recur.pause($1)", &[&action]);
-    session.execute("SELECT recur.trigger($1)", &[&action]);
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    session.execute("SELECT recur.pause($1::uuid)", &[&action]);
+    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     assert_eq!(
         session.texts("SELECT (t.*)::text FROM recur_internal.timers AS t", &[]),
         before
@@ -71,12 +72,20 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(1)");
     session.tick("2026-01-01 04:00Z");
     let backfill = |session: &mut Session, from: &str, until: &str, limit: i32| -> Vec<String> {
-        session.texts(
-            "SELECT to_char(d.scheduled_at AT TIME ZONE 'UTC', 'HH24:MI') || ' ' || d.trigger
-               FROM recur.backfill($1, $2::text::timestamptz, $3::text::timestamptz, $4) AS b
-               JOIN recur.dispatches AS d ON d.id = b.dispatch_id AND d.scheduled_at = b.scheduled_at",
+        let made = session.rows(
+            "SELECT dispatch_id, scheduled_at
+               FROM recur.backfill($1::uuid, $2::text::timestamptz, $3::text::timestamptz, $4)",
             &[&action, &from, &until, &limit],
-        )
+        );
+        let shown = made.iter().map(|row| {
+            let (id, scheduled_at): (Uuid, DateTime<Utc>) = (row.get(0), row.get(1));
+            session.value(
+                "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI') || ' ' || trigger
+                   FROM recur.dispatches WHERE id = $1 AND scheduled_at = $2",
+                &[&id, &scheduled_at],
+            )
+        });
+        shown.collect()
     };
     // Both ends are included; nothing before starts_at; what was dispatched is left out; from next_run_at on it is due.
     let range = ("2025-12-31 22:00Z", "2026-01-01 06:00Z");
@@ -138,7 +147,7 @@ fn backfill_reaches_beyond_a_page() {
     );
     let made = |session: &mut Session, limit: i32| -> i64 {
         session.value(
-            "SELECT count(*) FROM recur.backfill($1, '2026-01-01Z', '2026-01-02Z', $2)",
+            "SELECT count(*) FROM recur.backfill($1::uuid, '2026-01-01Z', '2026-01-02Z', $2)",
             &[&action, &limit],
         )
     };

@@ -46,7 +46,7 @@ fn once_fires_the_latest_and_names_the_rest() {
         "@hourly",
         ", misfire_grace => '10 minutes'",
     );
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     assert_eq!(session.tick("2030-01-01 02:11:00Z"), (0, 3, 0, 0));
     assert_eq!(
         skipped(&mut session, strict),

@@ -160,9 +160,9 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
         &[],
     );
     let (paused, edited) = (ids[0], ids[1]);
-    session.execute("SELECT recur.pause($1)", &[&paused]);
+    session.execute("SELECT recur.pause($1::uuid)", &[&paused]);
     session.execute(
-        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        "SELECT recur.update($1::uuid, '{\"payload\": {\"n\": 2}}')",
         &[&edited],
     );
     assert_eq!(claimed(&mut session, "10"), NONE);
