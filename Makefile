@@ -6,7 +6,7 @@ SHELL := /bin/bash
 export PG_CONFIG
 
 .PHONY: help setup build demo psql stop clean check deny test test-16 test-17 test-18 test-matrix test-crash \
-	test-engine test-one bench bench-full install
+	test-engine test-one bench bench-full compare install
 
 help: ## what can be made
 	@grep -E '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9 -]+):.*## (.*)/  make \1\t\2/' | expand -t 34
@@ -58,6 +58,9 @@ bench: build ## every benchmark, about 15 minutes: bench/RESULTS.md (SECTION=lat
 
 bench-full: build ## the same with the large sizes, about an hour
 	@scripts/bench.sh --full $(SECTION)
+
+compare: setup ## this build beside another revision, in pairs, about 10 minutes (REVISION=main~1 ROUNDS=15)
+	@scripts/compare.sh $(REVISION) $(ROUNDS)
 
 install: setup ## install into the PostgreSQL that PG_CONFIG names
 	@scripts/install.sh --system

@@ -10,7 +10,7 @@ use pg_recur_tests::Session;
 use std::time::Duration;
 
 /// How often a process went to sleep.
-fn sleeps(pid: i32) -> f64 {
+pub fn sleeps(pid: i32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     text.lines()
         .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
