@@ -1,8 +1,9 @@
 //! Claim cursors: under a held snapshot, claims soon stop to scan the dead entries of everything that was ever
 //! pending, and yet they overlook nothing.
 
-use pg_recur_tests::queue::{claimed, enqueue, queue_many};
-use pg_recur_tests::{Cluster, Session};
+use pg_recur_tests::consumers::{Example, LANGUAGES};
+use pg_recur_tests::queue::{claimed, enqueue, enqueue_many, queue_many};
+use pg_recur_tests::{Cluster, Session, eventually};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -16,15 +17,20 @@ const FEW: i64 = DEAD as i64 / 10;
 
 /// A database with thousands of dead entries, which stay while the second session holds its snapshot.
 fn with_dead_entries(cluster: &Cluster) -> (Session, Session) {
+    with_dead_entries_of(cluster, DEAD, "")
+}
+
+/// The same, of dispatches with these arguments.
+fn with_dead_entries_of(cluster: &Cluster, number: i32, arguments: &str) -> (Session, Session) {
     let mut session = cluster.database("app");
     session.batch("SET stats_fetch_consistency = none");
     let mut holder = cluster.session("app");
     holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur_internal.timers");
-    queue_many(&mut session, DEAD);
+    enqueue_many(&mut session, number, arguments);
     session.execute(
         "SELECT count(*) FROM (SELECT array_agg(id) AS ids, array_agg(attempt) AS attempts FROM recur.claim($1)) AS c,
                               recur.complete_many(c.ids, c.attempts)",
-        &[&DEAD],
+        &[&number],
     );
     (session, holder)
 }
@@ -86,6 +92,40 @@ fn claims_of_a_client_save_a_cursor_by_themselves() {
         .collect();
     let cheap = reads.iter().filter(|read| **read < FEW).count();
     assert!(cheap >= 30, "{reads:?} entries");
+}
+
+/// The programs themselves, with the filters that they send.
+#[test]
+fn the_shipped_consumers_claim_with_a_cursor() {
+    // The more there are, the longer a cursor is trusted: consumers that the machine slows down profit as well.
+    const DEAD: i32 = 60_000;
+    const MAILS: i32 = 200;
+    const MAIL: &str =
+        "provider => 'mailer', action_type => 'email', payload => '{\"to\": \"me\"}'";
+    let cluster = Cluster::quiet();
+    let (mut session, _holder) = with_dead_entries_of(&cluster, DEAD, MAIL);
+    for language in LANGUAGES {
+        enqueue_many(&mut session, MAILS, MAIL);
+        let before = entries(&mut session);
+        // One dispatch with each claim.
+        let settings = [("CONCURRENCY", "1"), ("POLL", "60")];
+        let consumer = Example::start(language, &cluster, "app", &settings);
+        eventually("all mails are sent", || {
+            session.count("recur_internal.live_dispatches") == 0
+        });
+        drop(consumer);
+        // A session that ends reports what it has read. The holder of the snapshot stays.
+        let others = "pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+                         AND pid <> pg_backend_pid()";
+        eventually("the consumer has left", || session.count(others) == 1);
+        let read = entries(&mut session) - before;
+        let of_all = i64::from(MAILS) * i64::from(DEAD);
+        assert!(read >= i64::from(DEAD), "{language:?}: {read} entries");
+        assert!(
+            read < of_all / 2,
+            "{language:?}: {read} entries of {of_all}"
+        );
+    }
 }
 
 #[test]
@@ -153,7 +193,7 @@ fn what_becomes_available_behind_a_cursor_is_claimed() {
     queue_many(&mut session, 10);
     claim_until_cursor(&mut session, FILTER);
     let straggler = enqueue(&mut session, before);
-    pg_recur_tests::eventually("the straggler is claimed", || {
+    eventually("the straggler is claimed", || {
         enqueue(&mut session, "");
         claimed(&mut session, &format!("1, {FILTER}")) == [straggler]
     });
@@ -190,6 +230,7 @@ fn a_cursor_of_one_filter_is_of_no_other() {
     let old = "run_at => now() - interval '1 hour'";
     let other_type = enqueue(&mut session, &format!("action_type => 'other', {old}"));
     let other_tenant = enqueue(&mut session, &format!("tenant => 'other', {old}"));
+    let other_namespace = enqueue(&mut session, &format!("namespace => 'other', {old}"));
     let other_provider = enqueue(&mut session, &format!("provider => 'other', {old}"));
     for (filter, expected) in [
         (
@@ -201,6 +242,10 @@ fn a_cursor_of_one_filter_is_of_no_other() {
             other_tenant,
         ),
         (
+            "providers => '{test}', action_types => '{noop}', namespaces => '{other}'",
+            other_namespace,
+        ),
+        (
             "providers => '{test,other}', action_types => '{noop}'",
             other_provider,
         ),
@@ -208,4 +253,11 @@ fn a_cursor_of_one_filter_is_of_no_other() {
         let claimed = claimed(&mut session, &format!("1, {filter}"));
         assert_eq!(claimed, [expected], "{filter}");
     }
+    // The role decides what is seen, and is part of the filter.
+    session.batch(
+        "CREATE ROLE of_another_filter; SELECT recur.grant_access('of_another_filter', 'author');
+         SELECT recur.grant_access('of_another_filter', 'consumer'); SET ROLE of_another_filter",
+    );
+    let of_role = enqueue(&mut session, old);
+    assert_eq!(claimed(&mut session, &format!("1, {FILTER}")), [of_role]);
 }
