@@ -4,6 +4,7 @@ mod concurrency;
 mod context;
 mod create;
 mod existing;
+mod limits;
 mod refusals;
 mod states;
 mod update;

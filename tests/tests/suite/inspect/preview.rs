@@ -137,3 +137,40 @@ fn the_forecast_counts_what_is_coming_minute_by_minute() {
                                                                                           \"from\", which is \
                                                                                           2099-01-01 00:00:00+00");
 }
+
+/// Literals have no type: with three of them, the form for ids must not be as good a match.
+#[test]
+fn literals_alone_mean_a_schedule() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    for (arguments, first) in [
+        ("'0 9 * * *'", None),
+        ("'0 9 * * *', 'UTC'", None),
+        (
+            "'0 9 * * *', 'UTC', '2027-01-01'",
+            Some("2027-01-01T09:00:00+00:00"),
+        ),
+        (
+            "'0 9 * * *', 'Europe/Berlin', '2027-01-01', '3'",
+            Some("2027-01-01T08:00:00+00:00"),
+        ),
+    ] {
+        let shown = rows(&mut session, &format!("recur.preview({arguments})"));
+        assert!(shown.as_array().unwrap().len() >= 3, "{arguments}");
+        if let Some(first) = first {
+            assert_eq!(shown[0]["occurrence"], first, "{arguments}");
+        }
+    }
+    // An action, as it is and as it would be in another zone.
+    let id = create_in_berlin(&mut session);
+    for (zone, occurrence) in [
+        ("NULL", "2099-06-01T07:00:00+00:00"),
+        ("'Asia/Tokyo'", "2099-06-01T00:00:00+00:00"),
+    ] {
+        let call = format!("recur.preview('{id}'::uuid, {zone}, '2099-05-31 23:00Z', 1)");
+        let shown = rows(&mut session, &call);
+        assert_eq!(shown[0]["occurrence"], occurrence, "{zone}");
+        assert_eq!(shown[0]["local_time"], "2099-06-01T09:00:00", "{zone}");
+    }
+}

@@ -1,0 +1,259 @@
+//! Values that are far too large or too deep: refused by name, value and limit, or stored as they are; never an internal
+//! error.
+
+use pg_recur_tests::actions::{create_to_change, create_with};
+use pg_recur_tests::queue::{claim_this, queue};
+use pg_recur_tests::{Cluster, Session};
+use uuid::Uuid;
+
+const MEGABYTE: usize = 1_000_000;
+
+/// A megabyte that does not compress: an index entry keeps the size of such a text.
+fn long_text() -> String {
+    let mut state = 1_u32;
+    let letter = |_| {
+        state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        char::from(b'a' + (state >> 16) as u8 % 26)
+    };
+    (0..MEGABYTE).map(letter).collect()
+}
+
+/// The arguments of a function that are texts.
+fn text_arguments(session: &mut Session, function: &str) -> Vec<String> {
+    session.column(
+        "SELECT a.name FROM pg_proc, unnest(proargnames, proargtypes::oid[]) AS a (name, type)
+          WHERE oid = $1::text::regproc AND a.type = 'text'::regtype",
+        &[&function],
+    )
+}
+
+/// A text of a megabyte is refused: the error names the argument, shows the beginning of the text, and is short.
+#[track_caller]
+fn assert_too_long(error: (String, String, String), argument: &str, text: &str) {
+    let (state, message, hint) = error;
+    assert_eq!(state, "22023", "{argument}: {message}");
+    let beginning = format!("invalid {argument} \"{}…\": ", &text[..120]);
+    assert!(message.starts_with(&beginning), "{argument}: {message}");
+    assert!(message.len() < 600 && hint.len() < 1_000, "{argument}");
+}
+
+#[test]
+fn a_text_of_a_megabyte_is_refused_by_its_argument() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let text = long_text();
+    let arguments = text_arguments(&mut session, "recur.create");
+    assert!(arguments.len() > 15, "{arguments:?}");
+    for argument in &arguments {
+        let paused = match argument.as_str() {
+            "paused_reason" => ", enabled => false",
+            _ => "",
+        };
+        let call = create_with(&format!("{argument} => $1{paused}"));
+        assert_too_long(session.error_with(&call, &[&text]), argument, &text);
+    }
+    for (function, others) in [
+        ("recur.enqueue", ""),
+        ("recur.receive", ", raw_payload => ''"),
+    ] {
+        for argument in text_arguments(&mut session, function) {
+            let needed = ["provider", "action_type"]
+                .into_iter()
+                .filter(|needed| *needed != argument);
+            let needed: String = needed.map(|name| format!(", {name} => 'x'")).collect();
+            let call = format!("SELECT {function}({argument} => $1{needed}{others})");
+            assert_too_long(session.error_with(&call, &[&text]), &argument, &text);
+        }
+    }
+    let id = create_to_change(&mut session);
+    let columns: Vec<String> = session.column(
+        "SELECT attname::text FROM pg_attribute
+          WHERE attrelid = 'recur.recurring_actions'::regclass AND attnum > 0",
+        &[],
+    );
+    session.execute("SELECT recur.pause($1::uuid)", &[&id]);
+    for column in &columns {
+        let change = "SELECT recur.update($1::uuid, jsonb_build_object($2::text, $3::text))";
+        let (state, message, _) = session.error_with(change, &[&id, column, &text]);
+        assert_eq!(state, "22023", "{column}: {message}");
+        assert!(message.starts_with("invalid ") && message.contains(column));
+        assert!(message.len() < 600, "{column}: {} bytes", message.len());
+    }
+    assert_too_long(
+        session.error_with(
+            "SELECT recur.update($1::uuid, jsonb_build_object($2::text, 1))",
+            &[&id, &text],
+        ),
+        "change",
+        &text,
+    );
+    assert_too_long(
+        session.error_with("SELECT recur.list(search => $1)", &[&text]),
+        "search",
+        &text,
+    );
+    assert_eq!(session.count("recur.recurring_actions"), 1);
+    assert_eq!(session.count("recur.dispatches"), 0);
+}
+
+#[test]
+fn a_name_of_a_megabyte_is_no_action() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let text = long_text();
+    for call in [
+        "get($1)",
+        "id_of($1)",
+        "id_of('a', $1)",
+        "id_of('a', subject => $1)",
+        "pause($1::text)",
+        "update($1::text, '{}')",
+        "trigger($1::text)",
+    ] {
+        let (state, message, _) = session.error_with(&format!("SELECT recur.{call}"), &[&text]);
+        assert_eq!(state, "P0002", "{call}: {message}");
+        assert!(message.len() < 600, "{call}: {} bytes", message.len());
+    }
+    let id = create_to_change(&mut session);
+    assert_too_long(
+        session.error_with("SELECT recur.pause($1::uuid, $2)", &[&id, &text]),
+        "paused_reason",
+        &text,
+    );
+}
+
+/// The longest names that are allowed, of four bytes a character, fit into every index or are refused by name.
+#[test]
+fn the_longest_names_fit_into_the_indexes() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    // 255 different characters of four bytes: they do not compress.
+    let name = "(SELECT string_agg(chr(120000 + (n * 7919 + $1::int) % 900), '') FROM generate_series(1, 255) AS n)";
+    let long = |session: &mut Session, seed: i32| -> String {
+        session.value(&format!("SELECT {name}"), &[&seed])
+    };
+    let texts: Vec<String> = (0..4).map(|seed| long(&mut session, seed * 13)).collect();
+    let (state, message, _) = session.error_with(
+        "SELECT recur.create($1, '@daily', 'p', 'a', namespace => $2, tenant => $3, subject => $4)",
+        &[&texts[0], &texts[1], &texts[2], &texts[3]],
+    );
+    assert_eq!(state, "22023");
+    assert!(
+        message.ends_with("have 4080 bytes together, and at most 2500 are allowed"),
+        "{message}"
+    );
+    for arguments in [
+        "name => $1",
+        "namespace => $1",
+        "tenant => $1",
+        "subject => $1",
+        "provider => $1",
+        "action_type => $1",
+        "lock_group => $1",
+        "dedup_key => $1",
+        "description => repeat($1, 39)",
+        "labels => jsonb_build_object($1::text, $1::text)",
+    ] {
+        let call = create_with(&format!("{arguments}, on_existing => 'add_another'"));
+        session.execute(&call, &[&texts[0]]);
+    }
+    session.batch(
+        "SELECT recur.tick(max(next_run_at)) FROM recur.recurring_actions;
+         SELECT recur.complete(id, attempt) FROM recur.claim(100)",
+    );
+    let finished = session.count("recur.dispatches WHERE status = 'completed'");
+    assert_eq!(finished, session.count("recur.recurring_actions"));
+}
+
+/// Numbers that no machine number holds, and JSON that is nested deeply, pass through or are refused by name.
+#[test]
+fn json_that_is_deep_or_has_huge_numbers_is_no_internal_error() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let huge = r#"{"n": 1e400}"#.to_owned();
+    let deep = format!("{{\"n\": {}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+    let deep_object = format!("{}1{}", "{\"n\": ".repeat(10_000), "}".repeat(10_000));
+    let action = create_to_change(&mut session);
+    let changes = format!("'{{\"payload\": {huge}, \"context\": {huge}}}'");
+    session.batch(&format!("SELECT recur.update('{action}', {changes})"));
+    for json in [&huge, &deep, &deep_object] {
+        let dispatch = queue(&mut session, "priority = 1000");
+        claim_this(&mut session, dispatch);
+        // What takes any object.
+        for call in [
+            create_with("payload => $1, context => $1, on_existing => 'add_another'"),
+            "SELECT recur.enqueue('p', 'a', $1, dedup_key => 'k')".to_owned(),
+            "SELECT recur.enqueue('p', 'a', $1, dedup_key => 'k')".to_owned(),
+            "SELECT recur.receive('p', 'a', '', headers => $1)".to_owned(),
+            format!("SELECT recur.trigger('{action}'::uuid, $1)"),
+            format!(
+                "SELECT recur.update('{action}'::uuid, jsonb_build_object('payload', $1, 'context', $1))"
+            ),
+            format!("SELECT recur.compare('{action}'::uuid, jsonb_build_object('payload', $1))"),
+            format!("UPDATE recur.recurring_actions SET payload = $1 WHERE id = '{action}'"),
+            format!("SELECT recur.complete('{dispatch}', 1, $1)"),
+            "SELECT count(*) FROM recur.list(labels => $1)".to_owned(),
+            "SELECT recur.pause_all(labels => $1)".to_owned(),
+            "SELECT recur.resume_all(labels => $1)".to_owned(),
+        ] {
+            let call = call.replace("$1", "$1::text::jsonb");
+            session.execute(&call, &[json]);
+        }
+        // What takes flat objects, a back-off, or columns.
+        for (call, argument) in [
+            (create_with("labels => $1"), "labels"),
+            (create_with("metadata => $1"), "metadata"),
+            (create_with("retry_backoff => $1"), "retry_backoff"),
+            (
+                "SELECT recur.enqueue('p', 'a', metadata => $1)".to_owned(),
+                "metadata",
+            ),
+            (
+                "SELECT recur.enqueue('p', 'a', retry_backoff => $1)".to_owned(),
+                "retry_backoff",
+            ),
+            (
+                format!("SELECT recur.update('{action}'::uuid, $1)"),
+                "change",
+            ),
+            (
+                format!(
+                    "SELECT recur.update('{action}'::uuid, jsonb_build_object('priority', $1 -> 'n'))"
+                ),
+                "priority",
+            ),
+            (
+                format!(
+                    "SELECT recur.update('{action}'::uuid, jsonb_build_object('schedule', $1))"
+                ),
+                "schedule",
+            ),
+        ] {
+            let call = call.replace("$1", "$1::text::jsonb");
+            let (state, message, _) = session.error_with(&call, &[json]);
+            assert_eq!(state, "22023", "{call}: {message}");
+            assert!(
+                message.starts_with(&format!("invalid {argument} \"")) && message.len() < 600,
+                "{call}: {message}"
+            );
+        }
+    }
+    // As they were given.
+    let kept = session.texts(
+        "SELECT DISTINCT jsonb_typeof(payload -> 'n') FROM recur.dispatches WHERE trigger = 'manual'",
+        &[],
+    );
+    assert_eq!(kept.len(), 3);
+    let same: i64 = session.value(
+        "SELECT count(*) FROM recur.dispatches WHERE payload = $1::text::jsonb OR payload = $2::text::jsonb",
+        &[&huge, &deep],
+    );
+    assert!(same >= 2, "{same}");
+    // Every one can be claimed and finished.
+    let ids: Vec<Uuid> = session.column("SELECT id FROM recur.claim(1000)", &[]);
+    session.execute(
+        "SELECT recur.complete_many($1::uuid[], array_fill(1, ARRAY[cardinality($1::uuid[])]),
+                                    array_fill($2::text::jsonb, ARRAY[cardinality($1::uuid[])]))",
+        &[&ids, &deep],
+    );
+}
