@@ -11,6 +11,7 @@ CREATE TABLE recur_internal.events (
     dispatch_id uuid,
     owner_id    int         NOT NULL,
     actor       text        NOT NULL,
+    login       text,
     detail      jsonb       NOT NULL DEFAULT '{}',
     partition   smallint    NOT NULL,
     CONSTRAINT events_kind_known CHECK (kind IN (
@@ -28,14 +29,18 @@ COMMENT ON COLUMN recur_internal.events.kind IS 'What happened: action.created, 
 COMMENT ON COLUMN recur_internal.events.action_id IS 'The action, which may have been deleted since';
 COMMENT ON COLUMN recur_internal.events.dispatch_id IS 'The dispatch, if the event concerns one';
 COMMENT ON COLUMN recur_internal.events.owner_id IS 'The owner of the action';
-COMMENT ON COLUMN recur_internal.events.actor IS 'The role that logged in and did it; recur_engine where a worker did';
+COMMENT ON COLUMN recur_internal.events.actor IS
+    'The role that did it, after SET ROLE; recur_engine where a worker did';
+COMMENT ON COLUMN recur_internal.events.login IS
+    'The role that logged in, where it is another than the actor: a pool, or a person who acts for a team';
 COMMENT ON COLUMN recur_internal.events.detail IS 'More; for an update, the old and the new value of what changed';
 COMMENT ON COLUMN recur_internal.events.partition IS 'The partition of the ring that holds the row';
 
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.event_ids', '');
 
 CREATE VIEW recur.events WITH (security_barrier) AS
-SELECT e.id, e.at, e.kind, e.action_id, e.dispatch_id, recur_internal.owner_name(e.owner_id) AS owner, e.actor, e.detail
+SELECT e.id, e.at, e.kind, e.action_id, e.dispatch_id, recur_internal.owner_name(e.owner_id) AS owner, e.actor, e.login,
+       e.detail
   FROM recur_internal.events AS e
  WHERE (SELECT recur_internal.sees_all()) OR e.owner_id = ANY ((SELECT recur_internal.visible_owners())::int[]);
 COMMENT ON VIEW recur.events IS 'What happened to actions and occurrences, oldest first; rows are never changed';

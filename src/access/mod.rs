@@ -6,5 +6,6 @@
 mod owners;
 
 pub use owners::{
-    Visible, caller, caller_name, id_of_role, own_id, owner_ids_of, session_name, visible,
+    Actor, Visible, WORKER, caller, caller_name, id_of_role, own_id, owner_ids_of, session_name,
+    visible,
 };

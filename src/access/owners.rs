@@ -82,9 +82,40 @@ pub fn caller_name() -> String {
     catalog::role_name(caller()).unwrap_or_default()
 }
 
-/// The name of the role that logged in, whatever role it acts as: what the history names as the actor.
+/// The name of the role that logged in.
 pub fn session_name() -> String {
     catalog::role_name(identity::session_role()).unwrap_or_default()
+}
+
+/// Who acts where a worker does.
+pub const WORKER: &str = "recur_engine";
+
+/// Who did something, for the history.
+pub struct Actor {
+    /// The role that acts.
+    pub name: String,
+    /// The role that logged in, where it is another one: a pool, or a person who acts for a team.
+    pub login: Option<String>,
+}
+
+impl Actor {
+    /// The actor of the current call.
+    pub fn current() -> Actor {
+        let name = catalog::role_name(identity::acting_role()).unwrap_or_default();
+        let login = session_name();
+        Actor {
+            login: (login != name).then_some(login),
+            name,
+        }
+    }
+
+    /// Where a worker acts.
+    pub fn worker() -> Actor {
+        Actor {
+            name: WORKER.to_owned(),
+            login: None,
+        }
+    }
 }
 
 /// The owner of the current role, added if there is none yet.

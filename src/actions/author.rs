@@ -5,7 +5,7 @@ use super::identity::Identity;
 use super::quota;
 use super::resolve::unknown_id;
 use super::store::{self, Stored};
-use crate::access::{self, Visible};
+use crate::access::{self, Actor, Visible};
 use crate::history::contexts::{self, NewContext};
 use crate::history::events as history;
 use crate::pg::error::SqlError;
@@ -21,10 +21,10 @@ use uuid::Uuid;
 
 const UNIQUE_VIOLATION: &str = "23505";
 
-/// Who writes: what the current role sees, and the role that logged in, noted before the process acts as the engine.
+/// Who writes, and what the current role sees: noted before the process acts as the engine.
 pub struct Author {
     visible: Visible,
-    name: String,
+    actor: Actor,
 }
 
 /// What the functions that change an action return.
@@ -79,7 +79,7 @@ impl Author {
     pub fn current() -> Author {
         Author {
             visible: access::visible(),
-            name: access::session_name(),
+            actor: Actor::current(),
         }
     }
 
@@ -150,7 +150,7 @@ impl Author {
             context: update.action.context,
             expected_version: None,
             dispatch: None,
-            actor: &self.name,
+            actor: &self.actor.name,
         };
         if contexts::set(new).is_err() {
             pgrx::error!("pg_recur: a context has changed although it is locked");
@@ -162,7 +162,7 @@ impl Author {
         let recorded = events
             .iter()
             .map(|event| events::recorded(event, id, owner_id));
-        history::record_changes(&recorded.collect::<Vec<_>>(), &self.name);
+        history::record_changes(&recorded.collect::<Vec<_>>(), &self.actor);
     }
 }
 

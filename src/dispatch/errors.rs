@@ -75,7 +75,7 @@ pub fn record(errors: Vec<ActionError>, now: DateTime<Utc>) {
         }
     }
     new_events.record();
-    events::notify_contacts(problems, events::WORKER);
+    events::notify_contacts(problems);
 }
 
 /// What became of an action whose error was recorded.

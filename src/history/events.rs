@@ -3,18 +3,16 @@
 //! Everything here runs as the engine.
 
 use super::partition;
+use crate::access::{Actor, WORKER};
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
 use uuid::Uuid;
 
 queries! {
     RECORD_EVENTS = "history/queries/record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
     RECORD_CHANGES = "history/queries/record_changes.sql"
-        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID);
     NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
 }
-
-/// Who acts where a worker does.
-pub const WORKER: &str = "recur_engine";
 
 /// Events of workers, collected column by column.
 #[derive(Default)]
@@ -58,7 +56,7 @@ pub struct Change {
 }
 
 /// Records and announces what a person, or a program that a person runs, did.
-pub fn record_changes(changes: &[Change], actor: &str) {
+pub fn record_changes(changes: &[Change], actor: &Actor) {
     if changes.is_empty() {
         return;
     }
@@ -82,14 +80,15 @@ pub fn record_changes(changes: &[Change], actor: &str) {
         dispatches.into(),
         owners.into(),
         details.into(),
-        actor.into(),
+        actor.name.as_str().into(),
+        actor.login.as_deref().into(),
         partition::current().into(),
     ];
     RECORD_CHANGES.with(|query| query.execute(&arguments));
 }
 
 /// Notifies the contacts of these actions, or else their owners, unless they are muted: (action, problem).
-pub fn notify_contacts(problems: Vec<(Uuid, String)>, actor: &str) {
+pub fn notify_contacts(problems: Vec<(Uuid, String)>) {
     if problems.is_empty() {
         return;
     }
@@ -97,7 +96,7 @@ pub fn notify_contacts(problems: Vec<(Uuid, String)>, actor: &str) {
     let arguments = [
         pg_uuids(actions).into(),
         texts.into(),
-        actor.into(),
+        WORKER.into(),
         partition::current().into(),
     ];
     NOTIFY_CONTACTS.with(|query| query.execute(&arguments));

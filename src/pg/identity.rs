@@ -32,6 +32,12 @@ pub fn current_role() -> pg_sys::Oid {
     Identity::current().role
 }
 
+/// The role that acts: the one that logged in or was set with SET ROLE, also inside functions that run as their owner.
+pub fn acting_role() -> pg_sys::Oid {
+    // SAFETY: the server returns a variable that is set in every session.
+    unsafe { pg_sys::GetOuterUserId() }
+}
+
 /// The role that logged in.
 pub fn session_role() -> pg_sys::Oid {
     // SAFETY: the server returns a variable that is set in every session.

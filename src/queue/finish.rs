@@ -162,5 +162,5 @@ fn count(finished: &[Finished], end: End) {
         .iter()
         .filter(crossed)
         .map(|(action, _, _)| (*action, problem.clone()));
-    events::notify_contacts(problems.collect(), events::WORKER);
+    events::notify_contacts(problems.collect());
 }

@@ -150,7 +150,7 @@ fn complete(
     if let Some(context) = &context {
         check_object("context", context, &environment()).or_raise();
     }
-    let actor = access::session_name();
+    let actor = access::Actor::current().name;
     let answers = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     engine::as_engine(|| {

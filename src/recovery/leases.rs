@@ -1,7 +1,8 @@
 //! Leases that expire: the dispatch goes back to the queue, or fails for good. Everything here but the entry points
 //! runs as the engine.
 
-use crate::history::{events, partition};
+use crate::access::Actor;
+use crate::history::partition;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::index_scan::{self, LowerBound};
 use crate::pg::planner::PlannerPins;
@@ -24,7 +25,7 @@ queries! {
     EXPIRED_LEASES = "recovery/queries/expired_leases.sql" (TIMESTAMPTZOID, INT4OID);
     LOCK_ABANDONED = "recovery/queries/lock_abandoned.sql" (INTERVALOID);
     RECORD_RECOVERIES = "recovery/queries/record_recoveries.sql"
-        (UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+        (UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID);
 }
 
 type Instant = DateTime<Utc>;
@@ -78,7 +79,7 @@ pub fn expire(now: Instant, limit: i32, only: Option<&[Uuid]>) -> usize {
         let ended = finish::end_locked(&dispatches, end);
         recoveries.extend(ended.iter().map(|one| Recovery::finished(one, end)));
     }
-    record(&recoveries, EXPIRED, events::WORKER);
+    record(&recoveries, EXPIRED, &Actor::worker());
     requeue::announce_counts(&requeued);
     expired.len()
 }
@@ -128,7 +129,7 @@ impl Recovery {
     }
 }
 
-fn record(recoveries: &[Recovery], reason: &str, actor: &str) {
+fn record(recoveries: &[Recovery], reason: &str, actor: &Actor) {
     if recoveries.is_empty() {
         return;
     }
@@ -147,7 +148,8 @@ fn record(recoveries: &[Recovery], reason: &str, actor: &str) {
         actions.into(),
         owners.into(),
         details.into(),
-        actor.into(),
+        actor.name.as_str().into(),
+        actor.login.as_deref().into(),
         partition::current().into(),
     ];
     RECORD_RECOVERIES.with(|query| query.execute(&arguments));
@@ -174,7 +176,7 @@ fn recover(max_age: Option<Interval>) -> i64 {
             )
             .raise()
     };
-    let actor = crate::access::session_name();
+    let actor = Actor::current();
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let arguments = [max_age.into()];

@@ -91,13 +91,15 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
         "CREATE ROLE alice LOGIN; CREATE ROLE team; GRANT team TO alice; SET timezone = 'UTC';
          SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('team', 'author')",
     );
-    // The actor is the role that logged in, whatever role it acts as.
+    // The actor is the role that alice acts as; who logged in stands beside it.
     let mut alice = cluster.session_as("alice", "app");
     alice.batch("SET ROLE team");
     let (id, first_run, second_run) = live(&mut alice);
 
     let recorded = events(&mut admin, id);
-    assert!(recorded.iter().all(|(_, actor, _)| actor == "alice"));
+    assert!(recorded.iter().all(|(_, actor, _)| actor == "team"));
+    let logins: Vec<String> = admin.column("SELECT DISTINCT login FROM recur.events", &[]);
+    assert_eq!(logins, ["alice"]);
     let owners: Vec<String> = admin.column("SELECT DISTINCT owner::text FROM recur.events", &[]);
     assert_eq!(owners, ["team"]);
     let expected = recorded_life();
