@@ -137,6 +137,7 @@ impl Composite {
 }
 
 impl FromDatum for Composite {
+    // SAFETY: the caller promises a datum of a row type.
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
         is_null: bool,

@@ -137,7 +137,7 @@ fn next_occurrence(
     Some(time::timestamptz(next.at))
 }
 
-/// A forecast covers a month at the most; a schedule of one run a second has so many in it.
+/// A forecast covers at most 31 days, and this is how often a schedule of one run a second occurs in them.
 const MOST_FORECAST: usize = 31 * 86_400;
 
 /// `recur_internal.occurrences_by_minute(…)`: occurrences in (from, until], counted by minute.
@@ -263,7 +263,7 @@ struct Question<'a> {
 impl Question<'_> {
     /// None: the schedule is valid, but from this start on it never occurs.
     fn compile(self) -> Result<Option<(Recurrence, DateTime<Utc>)>, SqlError> {
-        // NULL is nobody's schedule; for the others it means their default.
+        // NULL is no schedule; for the other arguments it means their default.
         let text = self.schedule.ok_or_else(|| missing("schedule"))?;
         let schedule = parse_schedule(text)?;
         let zone = self.timezone.map_or(Ok(Zone::UTC), parse_zone)?;

@@ -55,7 +55,10 @@ fn what_has_ended_is_resumed_only_after_its_end_was_moved() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = create_to_change(&mut session);
-    session.batch("SELECT recur.pause(id) FROM recur.recurring_actions; UPDATE recur_internal.timers SET run_count = 4");
+    session.batch(
+        "SELECT recur.pause(id) FROM recur.recurring_actions;
+         UPDATE recur_internal.timers SET run_count = 4",
+    );
     update(&mut session, id, json!({"max_runs": 5}));
     session.batch("UPDATE recur_internal.timers SET run_count = 5, ended_reason = 'exhausted'");
     assert_eq!(
@@ -157,8 +160,11 @@ fn bulk_forms_return_what_they_touched() {
     );
     assert_eq!(reason, "move");
     // Those that have ended, or would have nothing to do, are left as they are.
-    session.batch("UPDATE recur_internal.timers SET ended_reason = 'expired' WHERE action_id = recur.id_of('a', 'x', 't1');
-                   UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'");
+    session.batch(
+        "UPDATE recur_internal.timers SET ended_reason = 'expired'
+          WHERE action_id = recur.id_of('a', 'x', 't1');
+         UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'",
+    );
     assert_eq!(names(&mut session, "resume_all(namespace => 'x')"), "");
     assert_eq!(
         names(
