@@ -208,7 +208,7 @@ COMMENT ON COLUMN recur_internal.contexts.action_id IS 'The action';
 COMMENT ON COLUMN recur_internal.contexts.version IS 'Counts the changes of the context';
 COMMENT ON COLUMN recur_internal.contexts.context IS 'The context from this version on; NULL where it was cleared';
 COMMENT ON COLUMN recur_internal.contexts.dispatch_id IS 'The dispatch that left the context, if a run did';
-COMMENT ON COLUMN recur_internal.contexts.actor IS 'The role that logged in and wrote the context';
+COMMENT ON COLUMN recur_internal.contexts.actor IS 'The role that wrote the context, after SET ROLE';
 COMMENT ON COLUMN recur_internal.contexts.at IS 'When the context was written';
 
 -- One row for each tenant that got an action while recur.max_actions_per_tenant was set. Two sessions that fill the
