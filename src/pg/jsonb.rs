@@ -109,6 +109,31 @@ impl JsonbArray {
             pg_sys::ArrayGetNItems((*self.0).ndim, dimensions.cast()) as usize
         }
     }
+
+    /// The bytes of the largest element.
+    pub fn largest_size(&self) -> usize {
+        let (mut values, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut count = 0;
+        // SAFETY: the array is one of jsonb, which is of variable length and aligned to integers. The server allocates
+        // as many values and flags as it counts, and each value that is not NULL begins with its length.
+        unsafe {
+            pg_sys::deconstruct_array(
+                self.0,
+                pg_sys::JSONBOID,
+                -1,
+                false,
+                pg_sys::TYPALIGN_INT as std::ffi::c_char,
+                &mut values,
+                &mut nulls,
+                &mut count,
+            );
+            (0..count as usize)
+                .filter(|index| !*nulls.add(*index))
+                .map(|index| pgrx::varsize_any((*values.add(index)).cast_mut_ptr()))
+                .max()
+                .unwrap_or_default()
+        }
+    }
 }
 
 impl FromDatum for JsonbArray {

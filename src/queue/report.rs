@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use pgrx::datum::{Interval, Uuid as PgUuid};
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
-use recur_core::action::check_object;
+use recur_core::action::{Json, check_bytes, check_object};
 use recur_core::backoff::RetryBackoff;
 use recur_core::report::{Outcome, Running};
 use uuid::Uuid;
@@ -147,6 +147,9 @@ fn complete(
     call: FunctionCallInfo,
 ) {
     let report = Report::new(id, attempt);
+    if let Some(result) = &result {
+        check_bytes("result", result.size(), &environment()).or_raise();
+    }
     if let Some(context) = &context {
         check_object("context", context, &environment()).or_raise();
     }

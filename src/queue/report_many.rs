@@ -5,16 +5,18 @@ use super::finish::{self, End, Reports, Results};
 use super::report::{self, Reported};
 use super::requeue::{self, Requeue};
 use crate::access::{self, Visible};
-use crate::pg::error::SqlError;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::JsonbArray;
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, plain_uuid};
 use crate::pg::srf::ResultSet;
 use crate::pg::time;
 use crate::runtime::engine;
+use crate::runtime::environment::environment;
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
+use recur_core::action::check_bytes;
 use recur_core::report::Outcome;
 use uuid::Uuid;
 
@@ -87,6 +89,7 @@ fn complete_many(
     let batch = Batch::new(ids, attempts);
     if let Some(results) = &results {
         check_length("results", results.len(), batch.ids.len());
+        check_bytes("results", results.largest_size(), &environment()).or_raise();
     }
     let answers = ResultSet::begin(call);
     let _pins = PlannerPins::set();

@@ -136,7 +136,16 @@ fn check_size<J: Json>(
     json: &J,
     environment: &Environment<'_>,
 ) -> Result<(), Invalid> {
-    let (size, most) = (json.size(), environment.limits.max_payload_bytes);
+    check_bytes(argument, json.size(), environment)
+}
+
+/// Refuses a JSON value that takes more bytes than recur.max_payload allows: results, which may be of any type.
+pub fn check_bytes(
+    argument: &str,
+    size: usize,
+    environment: &Environment<'_>,
+) -> Result<(), Invalid> {
+    let most = environment.limits.max_payload_bytes;
     if size <= most {
         return Ok(());
     }

@@ -246,3 +246,68 @@ fn json_that_is_deep_or_has_huge_numbers_is_no_internal_error() {
     );
     assert_eq!(refused, 0);
 }
+
+/// recur.max_payload bounds every JSON value, whichever function takes it.
+#[test]
+fn json_of_two_megabytes_is_refused_by_its_argument() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create_to_change(&mut session);
+    let running = queue(&mut session, "");
+    claim_this(&mut session, running);
+    let update = format!("SELECT recur.update('{action}'::uuid, ");
+    for (call, argument) in [
+        (create_with("payload => $1"), "payload"),
+        (create_with("context => $1"), "context"),
+        (create_with("labels => $1"), "labels"),
+        (create_with("metadata => $1"), "metadata"),
+        (create_with("retry_backoff => $1"), "retry_backoff"),
+        (format!("{update} $1)"), "changes"),
+        ("SELECT recur.enqueue('p', 'a', $1)".to_owned(), "payload"),
+        (
+            "SELECT recur.enqueue('p', 'a', metadata => $1)".to_owned(),
+            "metadata",
+        ),
+        (
+            "SELECT recur.receive('p', 'a', '', headers => $1)".to_owned(),
+            "headers",
+        ),
+        (
+            format!("SELECT recur.trigger('{action}'::uuid, $1)"),
+            "payload",
+        ),
+        (
+            format!("SELECT recur.complete('{running}', 1, $1)"),
+            "result",
+        ),
+        (
+            format!("SELECT recur.complete('{running}', 1, '{{}}', $1)"),
+            "context",
+        ),
+        (
+            format!("SELECT recur.complete_many('{{{running}}}', '{{1}}', ARRAY[$1])"),
+            "results",
+        ),
+        (
+            format!("UPDATE recur.recurring_actions SET payload = $1 WHERE id = '{action}'"),
+            "payload",
+        ),
+    ] {
+        let large = "jsonb_build_object('k', repeat('x', 2000000))";
+        let (state, message, hint) = session.error(&call.replace("$1", large));
+        assert_eq!(state, "22023", "{call}: {message}");
+        let expected = (
+            format!("invalid {argument} \"2000"),
+            "bytes\": must not have more than 1048576 bytes",
+        );
+        assert!(
+            message.starts_with(&expected.0) && message.ends_with(expected.1),
+            "{call}: {message}"
+        );
+        assert_eq!(hint, "Store large data in a table, and refer to its row.");
+    }
+    assert_eq!(
+        session.count("recur.dispatches WHERE status = 'running'"),
+        1
+    );
+}
