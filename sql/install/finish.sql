@@ -72,6 +72,8 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA recur_internal TO recur_engine;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA recur_internal TO recur_engine;
 REVOKE EXECUTE ON FUNCTION recur_internal.extension_created FROM recur_engine;
 GRANT SELECT ON recur.recurring_actions, recur.dispatches TO recur_engine;
+GRANT SELECT ON recur_internal.definitions, recur_internal.timers, recur_internal.progress TO recur_views;
+ALTER VIEW recur.recurring_actions OWNER TO recur_views;
 GRANT USAGE ON TYPE recur.schedule, recur.timezone TO recur_engine, PUBLIC;
 
 -- The database's owner dumps and restores the tables, decides who gets a level, and asks the doctor.

@@ -21,31 +21,40 @@ CREATE SCHEMA recur_internal;
 COMMENT ON SCHEMA recur_internal IS
     'pg_recur: tables and helpers behind schema recur; users read and write through schema recur';
 
--- Workers and functions read and write the tables as this role, whoever calls them. It owns nothing, logs in nowhere
--- and has no members, so a trigger or an index expression that runs as this role can reach nothing beyond the rows of
--- pg_recur.
+-- Two roles that log in nowhere and have no members:
+-- * recur_engine reads and writes the tables, for workers and for functions, whichever role calls them. It owns nothing,
+--   so a trigger or an index expression that runs as this role can reach nothing beyond the rows of pg_recur.
+-- * recur_views owns the view that authors write to, and may only read the tables behind it: who may lock a view for
+--   writing may lock its tables as far as the owner of the view may.
 DO $$
+DECLARE
+    wanted record;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = 'recur_engine') THEN
-        BEGIN
-            CREATE ROLE recur_engine NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
-            COMMENT ON ROLE recur_engine IS
-                'pg_recur: reads and writes the tables of the extension in every database that has it';
-        EXCEPTION
-            -- Installed in another database at the same time. The role is checked below.
-            WHEN duplicate_object OR unique_violation THEN NULL;
-        END;
-    END IF;
-    IF EXISTS (SELECT FROM pg_roles AS r
-                WHERE r.rolname = 'recur_engine'
-                  AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
-                       OR r.rolbypassrls))
-       OR EXISTS (SELECT FROM pg_auth_members AS m
-                   WHERE m.roleid = 'recur_engine'::regrole OR m.member = 'recur_engine'::regrole) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = 'role "recur_engine" exists and is not what pg_recur needs',
-            DETAIL = 'It may neither log in, nor have attributes, nor be a member of a role, nor have members.',
-            HINT = 'Rename or drop that role, then create the extension again.';
-    END IF;
+    FOR wanted IN
+        VALUES ('recur_engine', 'pg_recur: reads and writes the tables of the extension in every database that has it'),
+               ('recur_views', 'pg_recur: owns the view that authors write to, in every database that has the extension')
+    LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = wanted.column1) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS',
+                               wanted.column1);
+                EXECUTE format('COMMENT ON ROLE %I IS %L', wanted.column1, wanted.column2);
+            EXCEPTION
+                -- Installed in another database at the same time. The role is checked below.
+                WHEN duplicate_object OR unique_violation THEN NULL;
+            END;
+        END IF;
+        IF EXISTS (SELECT FROM pg_roles AS r
+                    WHERE r.rolname = wanted.column1
+                      AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
+                           OR r.rolbypassrls))
+           OR EXISTS (SELECT FROM pg_auth_members AS m
+                       WHERE m.roleid = wanted.column1::regrole OR m.member = wanted.column1::regrole) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('role "%s" exists and is not what pg_recur needs', wanted.column1),
+                DETAIL = 'It may neither log in, nor have attributes, nor be a member of a role, nor have members.',
+                HINT = 'Rename or drop that role, then create the extension again.';
+        END IF;
+    END LOOP;
 END
 $$;

@@ -4,7 +4,7 @@
 //! so the dispatcher is asked to leave first and returns afterwards. CREATE DATABASE wakes the launcher, and DROP
 //! EXTENSION the workers of its database.
 
-use super::wakeup;
+use super::{table_locks, wakeup};
 use crate::pg::prepared::Name;
 use crate::pg::{catalog, compat};
 use pgrx::pg_sys;
@@ -78,7 +78,13 @@ unsafe extern "C-unwind" fn process_utility(
 #[pg_guard]
 unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effect {
     // SAFETY: the caller promises a utility command, which has a statement.
-    let effect = unsafe { Effect::of((*statement).utilityStmt) };
+    let effect = unsafe {
+        let node = (*statement).utilityStmt;
+        if (*node).type_ == pg_sys::NodeTag::T_LockStmt {
+            table_locks::check(node.cast());
+        }
+        Effect::of(node)
+    };
     match effect {
         Effect::NeedsAlone(database) => wakeup::vacate_until_end(database),
         Effect::Prepares(name) => wakeup::name_if_prepared(name),

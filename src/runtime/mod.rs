@@ -11,4 +11,5 @@ pub mod installation;
 pub mod settings;
 pub mod shared;
 pub mod stats;
+mod table_locks;
 pub mod wakeup;

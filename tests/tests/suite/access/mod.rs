@@ -5,3 +5,4 @@ mod hostility;
 mod owners;
 mod privileges;
 mod public;
+mod table_locks;
