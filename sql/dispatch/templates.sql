@@ -7,6 +7,7 @@ SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_i
   FROM recur_internal.definitions AS d;
 COMMENT ON VIEW recur_internal.dispatch_templates IS 'Internal: what each dispatch of an action is made of';
 COMMENT ON COLUMN recur_internal.dispatch_templates.definition IS 'Where the definition is stored';
+COMMENT ON COLUMN recur_internal.dispatch_templates.action_id IS 'The action';
 
 CREATE FUNCTION recur_internal.expanded_key(template text, action_id uuid, scheduled_at timestamptz) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE

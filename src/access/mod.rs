@@ -6,6 +6,6 @@
 mod owners;
 
 pub use owners::{
-    Actor, Visible, WORKER, caller, caller_name, id_of_role, own_id, owner_ids_of, session_name,
-    visible,
+    Actor, Visible, WORKER, caller, caller_name, id_of_role, own_id, own_id_if_any, owner_ids_of,
+    session_name, visible,
 };

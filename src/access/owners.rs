@@ -35,7 +35,8 @@ impl Visible {
 #[derive(Clone)]
 struct Owner {
     id: i32,
-    role: pg_sys::Oid,
+    /// None where a restore found no role of the name.
+    role: Option<pg_sys::Oid>,
     name: String,
 }
 
@@ -62,7 +63,10 @@ pub fn visible() -> Visible {
     known.unwrap_or_else(|| {
         let changes = CHANGES.get();
         let owners = owners();
-        let has_rights_of = |owner: &&Owner| identity::has_rights_of(role, owner.role);
+        let has_rights_of = |owner: &&Owner| {
+            let has_rights = |of| identity::has_rights_of(role, of);
+            owner.role.is_some_and(has_rights)
+        };
         let ids = owners.iter().filter(has_rights_of).map(|owner| owner.id);
         let visible = Visible::Owners(ids.collect());
         if CHANGES.get() == changes {
@@ -128,7 +132,7 @@ pub fn id_of_role(role: pg_sys::Oid) -> i32 {
     let find = || {
         owners()
             .iter()
-            .find(|owner| owner.role == role)
+            .find(|owner| owner.role == Some(role))
             .map(|owner| owner.id)
     };
     if let Some(id) = find() {
@@ -140,6 +144,14 @@ pub fn id_of_role(role: pg_sys::Oid) -> i32 {
     find().unwrap_or_else(|| {
         pgrx::error!("pg_recur: the owner of this role was added by a transaction that began later")
     })
+}
+
+/// The owner that the current role is, if it is one. Never found by name: a dropped role's rows are not its namesake's.
+pub fn own_id_if_any() -> Option<i32> {
+    let role = caller();
+    let owners = owners();
+    let own = owners.iter().find(|owner| owner.role == Some(role));
+    own.map(|owner| owner.id)
 }
 
 /// The owners whose role has this name now.
@@ -186,7 +198,8 @@ fn owner_name(id: i32) -> Option<String> {
     Some(current_name(&owners[found]))
 }
 
-/// Row trigger on `recur_internal.owners`. A restored row has the role's oid of another cluster, so the name decides.
+/// Row trigger on `recur_internal.owners`. A restored row has the role's oid of another cluster, so the name decides. The
+/// engine knows the role.
 #[pg_trigger(sql = false)]
 fn owner_changed<'a>(
     trigger: &'a PgTrigger<'a>,
@@ -197,8 +210,13 @@ fn owner_changed<'a>(
         return Ok(trigger.old().map(PgHeapTuple::into_owned));
     };
     let mut row = row.into_owned();
-    let name: Option<String> = row.get_by_name("name").unwrap_or_default();
-    let _ = row.set_by_name("role", role_named(&name.unwrap_or_default()));
+    if !engine::is_engine() {
+        let name: Option<String> = row.get_by_name("name").unwrap_or_default();
+        let role = name.and_then(|name| role_named(&name));
+        if row.set_by_name("role", role).is_err() {
+            pgrx::error!("pg_recur: recur_internal.owners has no column \"role\" of type oid");
+        }
+    }
     Ok(Some(row))
 }
 
@@ -212,7 +230,7 @@ fn owners() -> Rc<[Owner]> {
         OWNERS.with(|query| {
             query.rows(&[], |row| Owner {
                 id: row.required(1),
-                role: row.required(2),
+                role: row.get(2),
                 name: row.required(3),
             })
         })
@@ -226,13 +244,13 @@ fn owners() -> Rc<[Owner]> {
 
 /// The name of the owner's role. A role that was dropped has its last name.
 fn current_name(owner: &Owner) -> String {
-    catalog::role_name(owner.role).unwrap_or_else(|| owner.name.clone())
+    let current = owner.role.and_then(catalog::role_name);
+    current.unwrap_or_else(|| owner.name.clone())
 }
 
-/// The oid of a role; invalid if there is no such role.
-fn role_named(name: &str) -> pg_sys::Oid {
+fn role_named(name: &str) -> Option<pg_sys::Oid> {
     let name = std::ffi::CString::new(name).unwrap_or_default();
-    catalog::role(&name).unwrap_or(pg_sys::InvalidOid)
+    catalog::role(&name)
 }
 
 /// The function that only an admin may execute.

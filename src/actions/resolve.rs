@@ -92,7 +92,7 @@ struct Found {
 impl Name<'_> {
     /// Of several owners' actions the caller's own is meant.
     fn find(&self, visible: &Visible) -> Result<Uuid, SqlError> {
-        let own = access::owner_ids_of(&access::caller_name());
+        let own = access::own_id_if_any().into_iter().collect();
         let found = engine::as_engine(|| self.look_up(own, visible));
         match found.as_slice() {
             [] => Err(SqlError::no_data_found(format!("no {self}")).with_hint(HINT)),
