@@ -44,10 +44,11 @@ BEGIN
                 WHEN duplicate_object OR unique_violation THEN NULL;
             END;
         END IF;
-        IF EXISTS (SELECT FROM pg_roles AS r
-                    WHERE r.rolname = wanted.column1
-                      AND (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
-                           OR r.rolbypassrls))
+        -- A role that this snapshot does not show is not trusted.
+        IF NOT EXISTS (SELECT FROM pg_roles AS r
+                        WHERE r.rolname = wanted.column1
+                          AND NOT (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication
+                                   OR r.rolbypassrls))
            OR EXISTS (SELECT FROM pg_auth_members AS m
                        WHERE m.roleid = wanted.column1::regrole OR m.member = wanted.column1::regrole) THEN
             RAISE object_not_in_prerequisite_state USING
