@@ -8,7 +8,7 @@ use crate::access;
 use crate::pg::error::{OrRaise, SqlError, abbreviated};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
-use crate::pg::{catalog, compat, identity};
+use crate::pg::{catalog, compat};
 use crate::runtime::engine;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -89,19 +89,19 @@ fn id(row: &Record) -> Uuid {
     id.unwrap_or_else(|| pgrx::error!("pg_recur: a row of recur.recurring_actions has no id"))
 }
 
-/// The owner of a new action: the caller, or a role that the caller is a member of.
+/// The owner of a new action: the caller, or a role that the caller may act as.
 fn owner_id(owner: Option<String>) -> Result<i32, SqlError> {
     let Some(owner) = owner else {
         return Ok(access::own_id());
     };
     let name = CString::new(owner.as_str()).unwrap_or_default();
-    let is_member = |role: &pg_sys::Oid| identity::is_member_of(access::caller(), *role);
-    match catalog::role(&name).filter(is_member) {
+    let may_act_as = |role: &pg_sys::Oid| compat::can_set_role(access::caller(), *role);
+    match catalog::role(&name).filter(may_act_as) {
         Some(role) => Ok(access::id_of_role(role)),
         None => {
             let caller = access::caller_name();
             let message = format!(
-                "invalid owner \"{}\": {caller} is not a member of this role",
+                "invalid owner \"{}\": {caller} may not SET ROLE to this role",
                 abbreviated(&owner)
             );
             Err(

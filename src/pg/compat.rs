@@ -37,6 +37,17 @@ pub fn owns_database(database: pg_sys::Oid) -> bool {
     }
 }
 
+/// May `member` act as `role`? It may where SET ROLE would let it: from 16 on a membership can be granted without that.
+pub fn can_set_role(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in the catalog caches.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::is_member_of_role(member, role);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::member_can_set_role(member, role);
+    }
+}
+
 /// Begins a scan of an index that sees what the snapshot sees.
 ///
 /// # Safety

@@ -55,9 +55,3 @@ pub fn has_rights_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     // SAFETY: a look-up in the catalog cache; roles that do not exist have no rights.
     unsafe { pg_sys::has_privs_of_role(role, other) }
 }
-
-/// Is a role another one, or a member of it? Needs a transaction.
-pub fn is_member_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
-    // SAFETY: a look-up in the catalog cache; roles that do not exist have no members.
-    unsafe { pg_sys::is_member_of_role(role, other) }
-}
