@@ -70,7 +70,7 @@ const WORK: &str = "
     SELECT recur.compare(recur.id_of('n'), '{\"schedule\": \"@hourly\"}'); SELECT recur.forecast();
     TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
     INSERT INTO recur.recurring_actions (name, schedule, provider, action_type) VALUES ('i', '@daily', 'p', 'a');
-    UPDATE recur.recurring_actions SET priority = DEFAULT, mute = true;
+    UPDATE recur.recurring_actions SET priority = 1, mute = true, context = NULL;
     SELECT recur.delete(recur.id_of('m'));
     DELETE FROM recur.recurring_actions;";
 

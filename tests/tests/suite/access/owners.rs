@@ -2,7 +2,7 @@
 
 use super::privileges::prepare;
 use pg_recur_tests::actions::row;
-use pg_recur_tests::queue::{NONE, claim_this, claimed, idle_action, queue, queue_for};
+use pg_recur_tests::queue::{NONE, claim_this, claimed, enqueue, idle_action, queue_for};
 use pg_recur_tests::{Cluster, Session};
 use serde_json::json;
 use uuid::Uuid;
@@ -26,7 +26,7 @@ fn an_action_can_not_be_made_in_the_name_of_a_role_that_one_is_no_member_of() {
             author.error(&insert(owner)),
             (
                 "42501".to_owned(),
-                format!("invalid owner \"{owner}\": author is not a member of this role"),
+                format!("invalid owner \"{owner}\": author may not SET ROLE to this role"),
                 "Leave it out to own the action yourself.".to_owned()
             )
         );
@@ -63,7 +63,7 @@ fn a_function_that_runs_as_its_owner_acts_in_the_name_of_its_owner() {
     )[0];
     assert_eq!(
         (row.get::<_, String>(0), row.get::<_, String>(1)),
-        ("victim".into(), "stranger".into())
+        ("victim".into(), "victim".into())
     );
     // So do its manual runs and what it enqueues. It sees no more than its owner does, even when an admin calls it.
     admin.batch(
@@ -71,7 +71,7 @@ fn a_function_that_runs_as_its_owner_acts_in_the_name_of_its_owner() {
              AS $$ SELECT recur.trigger(recur.id_of('subscription')); SELECT recur.enqueue('p', 'by function') $$;
          ALTER FUNCTION public.run OWNER TO victim;
          CREATE FUNCTION public.grab(id uuid) RETURNS uuid LANGUAGE sql SECURITY DEFINER
-             AS $$ SELECT recur._dispatch_by_hand(id, NULL) $$;
+             AS $$ SELECT recur.trigger(id) $$;
          ALTER FUNCTION public.grab OWNER TO author",
     );
     cluster
@@ -79,16 +79,13 @@ fn a_function_that_runs_as_its_owner_acts_in_the_name_of_its_owner() {
         .batch("SELECT public.run()");
     for trigger in ["manual", "enqueue"] {
         let owner: String = admin.value(
-            "SELECT owner::text FROM recur.dispatches WHERE trigger = $1",
+            "SELECT owner::text FROM recur.dispatches WHERE trigger = $1 AND provider = 'p'",
             &[&trigger],
         );
         assert_eq!(owner, "victim", "{trigger}");
     }
-    let grabbed: Option<uuid::Uuid> = admin.value(
-        "SELECT public.grab(id) FROM recur.recurring_actions WHERE name = 'subscription'",
-        &[],
-    );
-    assert_eq!(grabbed, None);
+    let grab = "SELECT public.grab(id) FROM recur.recurring_actions WHERE name = 'subscription'";
+    assert_eq!(admin.error(grab).0, "P0002");
 }
 
 /// Membership is looked up each time, in the same session too.
@@ -104,8 +101,40 @@ fn a_role_that_leaves_a_team_no_longer_sees_its_actions() {
     assert_eq!(author.count("recur.recurring_actions"), 0);
     admin.batch("GRANT team TO author");
     assert_eq!(author.count("recur.recurring_actions"), 1);
+    // The owner is the role, whatever its name is.
     admin.batch("ALTER ROLE team RENAME TO crew");
+    assert_eq!(
+        author.count("recur.recurring_actions WHERE owner = 'crew'"),
+        1
+    );
+    // A role that takes the name of another one does not get its actions.
+    admin.batch("CREATE ROLE team; REVOKE crew FROM author; GRANT team TO author");
     assert_eq!(author.count("recur.recurring_actions"), 0);
+    admin.batch("DROP ROLE crew; CREATE ROLE crew; GRANT crew TO author");
+    assert_eq!(author.count("recur.recurring_actions"), 0);
+    assert_eq!(admin.count("recur.recurring_actions WHERE name = 'n'"), 1);
+}
+
+/// An admin sees the rows of all owners: of two actions of a name its own is meant, and never that of a dropped role
+/// whose name it bears.
+#[test]
+fn a_name_means_the_action_of_the_role_and_not_of_its_namesake() {
+    let cluster = Cluster::start();
+    let mut admin = prepare(&cluster);
+    admin.batch("CREATE ROLE boss LOGIN; SELECT recur.grant_access('boss', 'admin')");
+    let create = "SELECT recur.create('n', '@yearly', 'p', 'a')";
+    let of_first: Uuid = cluster.session_as("boss", "app").value(create, &[]);
+    let of_author: Uuid = cluster.session_as("author", "app").value(create, &[]);
+    admin.batch(
+        "SELECT recur.revoke_access('boss'); DROP ROLE boss; CREATE ROLE boss LOGIN;
+         SELECT recur.grant_access('boss', 'admin')",
+    );
+    let mut second = cluster.session_as("boss", "app");
+    assert_eq!(second.error("SELECT recur.id_of('n')").0, "P0003");
+    let own: Uuid = second.value(create, &[]);
+    let meant: Uuid = second.value("SELECT recur.id_of('n')", &[]);
+    assert_eq!(meant, own);
+    assert!(own != of_first && own != of_author);
 }
 
 /// A database in which `red` has an action with five dispatches, and a consumer of each of `red` and `blue`.
@@ -124,15 +153,16 @@ fn teams() -> Teams {
     admin.batch(
         "CREATE ROLE red; CREATE ROLE blue; CREATE ROLE red_worker IN ROLE red; CREATE ROLE blue_worker IN ROLE blue;
          SELECT recur.grant_access('red_worker', 'consumer'); SELECT recur.grant_access('blue_worker', 'consumer');
-         SELECT recur.grant_access('red', 'author')",
+         SELECT recur.grant_access('red', 'author'); SELECT recur.grant_access('blue', 'author')",
     );
     let mut author = cluster.session("app");
     author.batch("SET SESSION AUTHORIZATION red");
-    let action = idle_action(&mut author, ", context => '{\"n\": 1}', max_attempts => 1");
-    let of_red = [(); 5].map(|()| queue_for(&mut admin, action));
-    admin.batch(
-        "UPDATE recur_internal.live_dispatches SET owner = 'red', lock_group = 'shared', max_attempts = 1",
+    let action = idle_action(
+        &mut author,
+        ", context => '{\"n\": 1}', max_attempts => 1, lock_group => 'shared'",
     );
+    // Whoever triggers it, the dispatch belongs to the owner of the action.
+    let of_red = [(); 5].map(|()| queue_for(&mut admin, action));
     let mut red = cluster.session("app");
     red.batch("SET ROLE red_worker");
     let mut blue = cluster.session("app");
@@ -174,23 +204,21 @@ fn a_consumer_touches_only_what_belongs_to_its_owners() {
         "SELECT recur.recover('0')",
         "SELECT recur.purge('0')",
         "SELECT recur_internal.expire_leases(now(), 1)",
-        "INSERT INTO recur_internal.live_dispatches (id, scheduled_at, trigger, provider, action_type, owner)
-         VALUES (gen_random_uuid(), now(), 'enqueue', 'p', 'a', 'red')",
-    ] {
-        assert_eq!(blue.error(statement).0, "42501", "{statement}");
-    }
-    for statement in [
-        "UPDATE recur_internal.live_dispatches SET owner = 'blue'",
-        "UPDATE recur_internal.live_dispatches SET provider = 'p'",
-        "DELETE FROM recur.contexts",
-    ] {
-        assert_eq!(red.error(statement).0, "42501", "{statement}");
-    }
-    let touched = blue.execute(
         "UPDATE recur_internal.progress SET context = '{}', context_version = 9",
-        &[],
+        "UPDATE recur_internal.live_dispatches SET owner_id = 2",
+        "UPDATE recur_internal.live_dispatches SET provider = 'p'",
+        "DELETE FROM recur_internal.contexts",
+    ] {
+        // Nor on what belongs to a consumer's own owner, except by a report.
+        for session in [&mut blue, &mut red] {
+            assert_eq!(session.error(statement).0, "42501", "{statement}");
+        }
+    }
+    let statement = format!(
+        "SELECT FROM recur.complete_many(ARRAY['{running}'::uuid], ARRAY[1]) WHERE accepted"
     );
-    assert_eq!(touched, 0);
+    assert_eq!(blue.rows(&statement, &[]).len(), 0);
+    assert_eq!(red.rows(&statement, &[]).len(), 1);
 }
 
 #[test]
@@ -204,9 +232,16 @@ fn a_consumer_can_do_everything_for_its_owners() {
         cluster: _cluster,
     } = teams();
     claim_this(&mut red, ids[0]);
-    // A group is one for all owners: blue does not see who runs, and waits all the same.
-    let other = queue(&mut admin, "owner = 'blue', lock_group = 'shared'");
+    // A group is one of its owner's: what another owner calls the same is another group.
+    admin.batch("SET ROLE blue");
+    let other = enqueue(&mut admin, "lock_group => 'shared'");
+    let next = enqueue(&mut admin, "lock_group => 'shared'");
+    admin.batch("RESET ROLE");
+    assert_eq!(claimed(&mut red, "10"), NONE);
+    assert_eq!(claimed(&mut blue, "10"), [other]);
     assert_eq!(claimed(&mut blue, "10"), NONE);
+    blue.execute("SELECT recur.complete($1, 1)", &[&other]);
+    claim_this(&mut blue, next);
 
     red.execute("SELECT recur.extend($1, 1)", &[&ids[0]]);
     red.execute(
@@ -231,7 +266,6 @@ fn a_consumer_can_do_everything_for_its_owners() {
         &[&ids[1]],
     );
     assert!(done);
-    assert_eq!(claim_this(&mut blue, other), 1);
     assert_eq!(
         admin.count("recur.events WHERE kind = 'owner.notified' AND owner = 'red'"),
         1
@@ -256,12 +290,16 @@ fn a_role_can_not_run_the_actions_of_another() {
         "SELECT recur.create('a', '@hourly', 'p', 't', starts_at => '2026-01-01Z')",
         &[],
     );
-    let owner: String = red.value("SELECT owner::text FROM recur.trigger($1)", &[&action]);
-    assert_eq!(owner, "run_red");
-    let owner: String = red.value("SELECT owner::text FROM recur.enqueue('p', 't')", &[]);
-    assert_eq!(owner, "run_red");
+    for made in [
+        format!("recur.trigger('{action}'::uuid)"),
+        "recur.enqueue('p', 't')".to_owned(),
+    ] {
+        let id: Uuid = red.value(&format!("SELECT {made}"), &[]);
+        let owner: String = red.value("SELECT owner FROM recur.dispatches WHERE id = $1", &[&id]);
+        assert_eq!(owner, "run_red", "{made}");
+    }
     let made: i64 = red.value(
-        "SELECT count(*) FROM recur.backfill($1, '2026-01-01Z', '2026-01-01 05:00Z')",
+        "SELECT count(*) FROM recur.backfill($1::uuid, '2026-01-01Z', '2026-01-01 05:00Z')",
         &[&action],
     );
     assert_eq!(made, 6);
@@ -277,14 +315,11 @@ fn a_role_can_not_run_the_actions_of_another() {
             &format!("no action has the id {action}"),
         );
     }
-    // The internal functions, which run as the extension's owner, check again.
-    let sneaked: Option<Uuid> = blue.value("SELECT recur._dispatch_by_hand($1, NULL)", &[&action]);
-    assert_eq!(sneaked, None);
-    let sneaked: Option<Vec<Uuid>> = blue.value(
-        "SELECT recur._dispatch_missing($1, '2026-01-01Z', '2026-01-02Z', 10)",
+    let untouched: i64 = admin.value(
+        "SELECT count(*) FROM recur.dispatches WHERE action_id = $1",
         &[&action],
     );
-    assert_eq!(sneaked, None);
+    assert_eq!(untouched, 7);
     let mut reader = cluster.session_as("run_reader", "app");
     for statement in [
         format!("SELECT recur.trigger('{action}')"),
