@@ -63,7 +63,7 @@ fn a_function_that_runs_as_its_owner_acts_in_the_name_of_its_owner() {
     )[0];
     assert_eq!(
         (row.get::<_, String>(0), row.get::<_, String>(1)),
-        ("victim".into(), "victim".into())
+        ("victim".into(), "stranger".into())
     );
     // So do its manual runs and what it enqueues. It sees no more than its owner does, even when an admin calls it.
     admin.batch(
