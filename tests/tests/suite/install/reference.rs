@@ -41,25 +41,26 @@ const UNCOMMENTED: &str = "
 
 /// C functions whose caller's search_path can't matter: they run no query, or one that names its table with the schema
 /// and no operator, for every row of a view.
-const WITHOUT_SEARCH_PATH: [&str; 18] = [
-    "recur.describe(text,text)",
-    "recur.is_valid_schedule(text)",
-    "recur.next_occurrence(text,text,timestamptz,timestamptz,timestamptz,integer,text,text)",
-    "recur.preview(text,text,timestamptz,integer,timestamptz,timestamptz,integer,text,text)",
-    "recur.tzdata_version()",
-    "recur_internal.canonical_schedule(text)",
-    "recur_internal.canonical_timezone(text)",
-    "recur_internal.counts_from_start(text)",
-    "recur_internal.dispatch_id(uuid,timestamptz)",
-    "recur_internal.extension_created()",
-    "recur_internal.group_is_free(text,integer,uuid,timestamptz)",
-    "recur_internal.occurrences_around(text,text,timestamptz,timestamptz,timestamptz,timestamptz,text,text)",
-    "recur_internal.occurrences_by_minute(text,text,timestamptz,timestamptz,timestamptz,timestamptz,integer,text,text)",
-    "recur_internal.owner_changed()",
-    "recur_internal.owner_name(integer)",
-    "recur_internal.rows_restored()",
-    "recur_internal.sees_all()",
-    "recur_internal.visible_owners()",
+const WITHOUT_SEARCH_PATH: [&str; 19] = [
+    "recur.describe",
+    "recur.is_valid_schedule",
+    "recur.next_occurrence",
+    "recur.preview",
+    "recur.tzdata_version",
+    "recur_internal.canonical_schedule",
+    "recur_internal.canonical_timezone",
+    "recur_internal.counts_from_start",
+    "recur_internal.dispatch_id",
+    "recur_internal.extension_created",
+    "recur_internal.group_is_free",
+    "recur_internal.is_preloaded",
+    "recur_internal.occurrences_around",
+    "recur_internal.occurrences_by_minute",
+    "recur_internal.owner_changed",
+    "recur_internal.owner_name",
+    "recur_internal.rows_restored",
+    "recur_internal.sees_all",
+    "recur_internal.visible_owners",
 ];
 
 /// Every object says what it is: in psql, \d+ and \df+ are the manual.
@@ -78,7 +79,7 @@ fn everything_has_a_comment() {
     );
     assert_eq!(nameless, Vec::<String>::new());
     let loose = session.texts(
-        "SELECT replace(oid::regprocedure::text, 'timestamp with time zone', 'timestamptz') FROM pg_proc
+        "SELECT DISTINCT format('%s.%s', pronamespace::regnamespace, proname) FROM pg_proc
           WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
             AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false) ORDER BY 1",
         &[],
@@ -179,12 +180,23 @@ fn document() -> PathBuf {
 fn functions(session: &mut Session) -> String {
     let mut text = "## Functions\n".to_owned();
     let rows = session.rows(
-        "SELECT p.proname::text, pg_get_function_result(p.oid), obj_description(p.oid, 'pg_proc'),
-                ARRAY(SELECT concat(quote_ident(p.proargnames[n]), ' ', format_type(t, NULL),
-                                    ' DEFAULT ' || pg_get_function_arg_default(p.oid, n::int))
-                        FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
-                ARRAY(SELECT l FROM unnest('{reader,author,consumer,admin}'::text[]) AS l
-                       WHERE p.proname = ANY (recur_internal.functions_of(l)))
+        "WITH arguments AS (
+             SELECT p.oid AS function, a.n, a.mode, concat(quote_ident(a.name), ' ', format_type(a.t, NULL)) AS declared
+               FROM pg_proc AS p, unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargnames, p.proargmodes)
+                                  WITH ORDINALITY AS a (t, name, mode, n))
+         SELECT p.proname::text,
+                -- The server says no more than \"record\" of what OUT arguments return.
+                coalesce((SELECT format('%s(%s)', CASE WHEN p.proretset THEN 'SETOF ' END,
+                                        string_agg(a.declared, ', ' ORDER BY a.n))
+                            FROM arguments AS a WHERE a.function = p.oid AND a.mode IN ('o', 'b') HAVING count(*) > 0),
+                         pg_get_function_result(p.oid)),
+                obj_description(p.oid, 'pg_proc'),
+                ARRAY(SELECT a.declared || coalesce(' DEFAULT ' || pg_get_function_arg_default(p.oid, a.n::int), '')
+                        FROM arguments AS a
+                       WHERE a.function = p.oid AND coalesce(a.mode, 'i') IN ('i', 'b', 'v') ORDER BY a.n),
+                ARRAY(SELECT l FROM unnest('{reader,author,consumer,monitor,ticker,admin}'::text[]) AS l
+                       WHERE p.proname = ANY (recur_internal.functions_of(l))),
+                has_function_privilege('pg_database_owner', p.oid, 'EXECUTE')
            FROM pg_proc AS p
           WHERE p.pronamespace = 'recur'::regnamespace AND p.proname NOT LIKE '\\_%'
           ORDER BY p.proname, p.oid::regprocedure::text",
@@ -205,10 +217,9 @@ fn functions(session: &mut Session) -> String {
         let result = result
             .replace("timestamp with time zone", "timestamptz")
             .replace(" without time zone", "");
-        let granted = match levels.len() {
-            0 => "the owner of the database".to_owned(),
-            4 => "everybody".to_owned(),
-            _ => levels.join(", "),
+        let granted = match row.get(5) {
+            true => format!("{}, the owner of the database", levels.join(", ")),
+            false => levels.join(", "),
         };
         let single = format!("recur.{name}({}) → {result}", arguments.join(", "));
         let shown = if single.chars().count() <= 110 {
@@ -229,8 +240,8 @@ fn functions(session: &mut Session) -> String {
 }
 
 fn relations(session: &mut Session) -> String {
-    let mut text = "\n## Views and tables\n\n\
-                    Views are for people. The tables behind them are for those who want to know.\n"
+    let mut text = "\n## Views\n\n\
+                    The tables behind the views are in schema `recur_internal`, which only the extension writes.\n"
         .to_owned();
     let rows = session.rows(
         "SELECT c.oid, c.relname::text, CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END,
@@ -276,7 +287,7 @@ fn settings(session: &mut Session) -> String {
         .to_owned();
     let rows = session.rows(
         "SELECT name, concat_ws(' ', boot_val, unit),
-                CASE context WHEN 'user' THEN 'anybody, in his session' WHEN 'superuser' THEN 'a superuser'
+                CASE context WHEN 'user' THEN 'anybody, for a session' WHEN 'superuser' THEN 'a superuser'
                              WHEN 'sighup' THEN 'the configuration, on reload'
                              ELSE 'the configuration, on restart' END,
                 concat_ws(' ', short_desc, nullif(extra_desc, ''))
