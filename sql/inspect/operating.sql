@@ -50,8 +50,10 @@ SELECT d.datname AS database, w.kind, w.pid, w.state, w.state_since,
   FROM recur_internal.workers() AS w
   LEFT JOIN pg_database AS d ON d.oid = w.database
   LEFT JOIN pg_stat_activity AS a ON a.pid = w.pid
+ WHERE d.datname = current_database() OR pg_has_role('pg_monitor', 'USAGE')
  ORDER BY d.datname, w.kind, w.pid;
-COMMENT ON VIEW recur.workers IS 'The background workers of pg_recur in all databases of this server';
+COMMENT ON VIEW recur.workers IS
+    'The background workers of pg_recur in this database; a member of pg_monitor sees those of all databases';
 COMMENT ON COLUMN recur.workers.database IS 'The database that it serves';
 COMMENT ON COLUMN recur.workers.kind IS 'dispatcher or maintenance';
 COMMENT ON COLUMN recur.workers.pid IS 'Its process';

@@ -8,7 +8,7 @@ use crate::runtime::{installation, settings};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
-use recur_core::notify::{self, Announcement, Detail, Group, Notification};
+use recur_core::notify::{self, Announcement, Group, Notification};
 use uuid::Uuid;
 
 queries! {
@@ -28,7 +28,7 @@ pub fn announce(announcements: &[Announcement]) {
         announcements,
         &channel,
         settings::notify_each_max(),
-        Detail::Full,
+        settings::notify_detail(),
     ) {
         send(&message);
     }
@@ -84,7 +84,7 @@ pub fn newly_available(after: Instant, until: Instant) -> Announced {
             &announcements,
             &channel,
             each_max,
-            Detail::Full,
+            settings::notify_detail(),
         ));
         return Announced {
             lateness,

@@ -3,6 +3,7 @@
 use super::shared;
 use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
+use recur_core::notify::Detail;
 use recurrence::Zone;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::time::Duration;
@@ -24,6 +25,8 @@ static MAX_ACTIONS_PER_TENANT: GucSetting<i32> = GucSetting::<i32>::new(0);
 static MAX_PAYLOAD: GucSetting<i32> = GucSetting::<i32>::new(1024);
 static NOTIFY_CHANNEL: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"recur"));
+static NOTIFY_DETAIL: GucSetting<Option<CString>> =
+    GucSetting::<Option<CString>>::new(Some(c"routing"));
 static NOTIFY_EACH_MAX: GucSetting<i32> = GucSetting::<i32>::new(100);
 
 pub fn define() {
@@ -206,6 +209,17 @@ fn define_texts() {
             None,
             None,
         );
+        GucRegistry::define_string_guc_with_hooks(
+            c"recur.notify_detail",
+            c"How much an announcement says: ids, routing (and the action type) or full (and namespace and tenant).",
+            c"Every role that may connect to a database can listen.",
+            &NOTIFY_DETAIL,
+            GucContext::Sighup,
+            GucFlags::default(),
+            Some(check_detail),
+            None,
+            None,
+        );
     }
 }
 
@@ -280,6 +294,10 @@ pub fn notify_channel() -> String {
     text(&NOTIFY_CHANNEL, "recur")
 }
 
+pub fn notify_detail() -> Detail {
+    text(&NOTIFY_DETAIL, "").parse().unwrap_or(Detail::Routing)
+}
+
 pub fn notify_each_max() -> usize {
     NOTIFY_EACH_MAX.get().unsigned_abs() as usize
 }
@@ -330,4 +348,16 @@ unsafe extern "C-unwind" fn check_channel(
     // SAFETY: the value is the hook's.
     unsafe { proposed(value) }
         .is_some_and(|name| !name.is_empty() && name.len() < pg_sys::NAMEDATALEN as usize)
+}
+
+/// # Safety
+/// Only the server may call it, as a check hook.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_detail(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: the value is the hook's.
+    unsafe { proposed(value) }.is_some_and(|name| name.parse::<Detail>().is_ok())
 }

@@ -36,12 +36,35 @@ fn a_message_has_ids_and_routing_and_fits() {
             .unwrap();
         assert_eq!(mine["scheduled_at"], format!("{day}T00:00:00Z"));
         assert_eq!(mine["provider"], name);
+        // Names of tenants are for those who may see the dispatch.
+        assert!(mine.get("namespace").is_none() && mine.get("tenant").is_none());
         assert!(!mine.to_string().contains("secret"));
         // By hand, too.
         session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
         let heard = listener.waiting_notifications();
         assert_eq!(heard.len(), 1);
         assert_eq!(heard[0]["action_type"], name);
+    }
+}
+
+#[test]
+fn a_setting_says_how_much_a_message_tells() {
+    let names = |message: &serde_json::Value| {
+        ["provider", "action_type", "namespace", "tenant"]
+            .into_iter()
+            .filter(|name| message.get(name).is_some())
+            .count()
+    };
+    for (detail, expected) in [("ids", 1), ("routing", 2), ("full", 4)] {
+        let cluster = Cluster::preloaded(&format!("recur.notify_detail = {detail}"));
+        let mut session = cluster.database("app");
+        session.batch("LISTEN recur");
+        session.batch("SELECT recur.enqueue('p', 'a')");
+        assert_eq!(names(&session.notification()), expected, "{detail}");
+        session.batch("SELECT recur.create('n', '* * * * * *', 'p', 'a')");
+        assert_eq!(names(&session.notification()), expected, "{detail}");
+        let unknown = "ALTER SYSTEM SET recur.notify_detail = 'everything'";
+        assert_eq!(session.error(unknown).0, "22023");
     }
 }
 
