@@ -45,13 +45,17 @@ CREATE TABLE recur_internal.live_dispatches (
 -- The order in which dispatches are claimed. The time of writing orders those that became available at the same time,
 -- as a stampede at the top of the hour does; ids are as good as random, and an index that ended in them would be
 -- written all over.
+--
+-- This index serves consumers that see several owners. Most consumers see one owner, and must not scan what belongs to
+-- others: past 300,000 dispatches of another owner a claim took 100 ms. Nor must a consumer of one provider scan what
+-- the consumers of another provider have left. "Less than running" and "not running" mean "pending" in the indexes
+-- below, but keep the planner from mistaking one index for the other. An insert pays 0.6 µs for each index.
 CREATE INDEX live_dispatches_claimable ON recur_internal.live_dispatches (priority DESC, available_at, created_at)
     WHERE status = 'pending';
--- Most consumers claim for one provider and must not scan what another provider's consumers have left: past 200,000 of
--- those a claim took 60 ms, and an insert pays 0.5 µs for the index. "Not running" means "pending" here, but keeps the
--- planner from mistaking one index for the other.
+CREATE INDEX live_dispatches_claimable_of_owner
+    ON recur_internal.live_dispatches (owner_id, priority DESC, available_at, created_at) WHERE status < 'running';
 CREATE INDEX live_dispatches_claimable_of_provider
-    ON recur_internal.live_dispatches (provider, priority DESC, available_at, created_at) WHERE status <> 'running';
+    ON recur_internal.live_dispatches (owner_id, provider, priority DESC, available_at, created_at) WHERE status <> 'running';
 CREATE INDEX live_dispatches_of_action ON recur_internal.live_dispatches (action_id) WHERE action_id IS NOT NULL;
 -- Retries, delayed and staged dispatches: announced when they become available.
 CREATE INDEX live_dispatches_later ON recur_internal.live_dispatches (available_at)

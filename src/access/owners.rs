@@ -30,6 +30,25 @@ impl Visible {
             Visible::Owners(ids) => Some(ids.to_vec()),
         }
     }
+
+    /// Are there no owners whose rows are seen?
+    pub fn is_none(&self) -> bool {
+        matches!(self, Visible::Owners(ids) if ids.is_empty())
+    }
+
+    /// The owner whose rows are seen, if it is one: then an index by owner finds them.
+    pub fn only_owner(&self) -> Option<i32> {
+        match self {
+            Visible::All => match *owners() {
+                [Owner { id, .. }] => Some(id),
+                _ => None,
+            },
+            Visible::Owners(ids) => match **ids {
+                [id] => Some(id),
+                _ => None,
+            },
+        }
+    }
 }
 
 #[derive(Clone)]

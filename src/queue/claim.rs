@@ -19,19 +19,42 @@ use std::cell::RefCell;
 queries! {
     CLAIM = "queue/queries/claim.sql" {pending: "p.status = 'pending'"}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID);
-    CLAIM_OF_PROVIDER = "queue/queries/claim.sql" {pending: "p.status <> 'running' AND p.provider = $7"}
+         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+    CLAIM_OF_OWNER = "queue/queries/claim.sql" {pending: "p.status < 'running' AND p.owner_id = $15"}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID);
-    NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: "p.status = 'pending'"} (INT8OID, INT8OID, TEXTOID);
-    NEXT_PRIORITY_OF_PROVIDER = "queue/queries/next_priority.sql" {pending: "p.status <> 'running' AND p.provider = $3"}
-        (INT8OID, INT8OID, TEXTOID);
+         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+    CLAIM_OF_PROVIDER = "queue/queries/claim.sql"
+        {pending: "p.status <> 'running' AND p.owner_id = $15 AND p.provider = $7"}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+    NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: "p.status = 'pending'"}
+        (INT8OID, INT8OID, TEXTOID, INT4OID);
+    NEXT_PRIORITY_OF_OWNER = "queue/queries/next_priority.sql" {pending: "p.status < 'running' AND p.owner_id = $4"}
+        (INT8OID, INT8OID, TEXTOID, INT4OID);
+    NEXT_PRIORITY_OF_PROVIDER = "queue/queries/next_priority.sql"
+        {pending: "p.status <> 'running' AND p.owner_id = $4 AND p.provider = $3"}
+        (INT8OID, INT8OID, TEXTOID, INT4OID);
     FIRST_CLAIMABLE = "queue/queries/first_claimable.sql" {pending: "p.status = 'pending'"}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID);
-    FIRST_CLAIMABLE_OF_PROVIDER = "queue/queries/first_claimable.sql" {pending: "p.status <> 'running' AND p.provider = $5"}
+         TEXTARRAYOID, INT4ARRAYOID, INT4OID);
+    FIRST_CLAIMABLE_OF_OWNER = "queue/queries/first_claimable.sql" {pending: "p.status < 'running' AND p.owner_id = $11"}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID);
+         TEXTARRAYOID, INT4ARRAYOID, INT4OID);
+    FIRST_CLAIMABLE_OF_PROVIDER = "queue/queries/first_claimable.sql"
+        {pending: "p.status <> 'running' AND p.owner_id = $11 AND p.provider = $5"}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4ARRAYOID, INT4OID);
+}
+
+/// The index that serves a claim: plans are kept, and each plan uses one index.
+#[derive(Clone, Copy)]
+enum Index {
+    /// Of all owners.
+    All,
+    /// Of one owner.
+    Owner,
+    /// Of one owner and one provider.
+    Provider,
 }
 
 thread_local! {
@@ -67,6 +90,7 @@ fn claim(
             "Give it as long as the work may take; recur.extend is for work that takes longer.";
         interval::check_lease(lease, hint).or_raise();
     }
+    let visible = access::visible();
     let request = Request {
         providers: known(providers),
         action_types: known(action_types),
@@ -75,10 +99,14 @@ fn claim(
         lease,
         consumer: consumer.unwrap_or_else(default_consumer),
         role: access::caller().to_u32(),
-        visible: access::visible(),
+        owner: visible.only_owner(),
+        visible,
         now: time::now(),
     };
     let claimed = ResultSet::begin(call);
+    if request.visible.is_none() {
+        return;
+    }
     let _pins = PlannerPins::set();
     engine::as_engine(|| request.run(limit, &claimed));
 }
@@ -122,6 +150,8 @@ struct Request {
     /// What the role of the consumer sees is part of the filter.
     role: u32,
     visible: Visible,
+    /// The owner, if the role sees one only.
+    owner: Option<i32>,
     now: DateTime<Utc>,
 }
 
@@ -163,7 +193,15 @@ impl Request {
             .with_tenants(self.tenants.clone())
     }
 
-    /// The provider, if it is one: then the index by provider serves the claim.
+    fn index(&self) -> Index {
+        match (self.owner, self.provider()) {
+            (None, _) => Index::All,
+            (Some(_), None) => Index::Owner,
+            (Some(_), Some(_)) => Index::Provider,
+        }
+    }
+
+    /// The provider, if it is one.
     fn provider(&self) -> Option<&str> {
         match self.providers.as_deref() {
             Some([only]) => Some(only),
@@ -176,10 +214,12 @@ impl Request {
             below.map_or(i64::MAX, i64::from).into(),
             above.map_or(i64::MIN, i64::from).into(),
             self.provider().into(),
+            self.owner.into(),
         ];
-        let query = match self.provider() {
-            Some(_) => &NEXT_PRIORITY_OF_PROVIDER,
-            None => &NEXT_PRIORITY,
+        let query = match self.index() {
+            Index::All => &NEXT_PRIORITY,
+            Index::Owner => &NEXT_PRIORITY_OF_OWNER,
+            Index::Provider => &NEXT_PRIORITY_OF_PROVIDER,
         };
         query.with(|query| query.row(&arguments, |row| row.required(1)))
     }
@@ -208,10 +248,12 @@ impl Request {
             i32::try_from(limit).unwrap_or(i32::MAX).into(),
             self.consumer.as_str().into(),
             self.lease.into(),
+            self.owner.into(),
         ];
-        let query = match self.provider() {
-            Some(_) => &CLAIM_OF_PROVIDER,
-            None => &CLAIM,
+        let query = match self.index() {
+            Index::All => &CLAIM,
+            Index::Owner => &CLAIM_OF_OWNER,
+            Index::Provider => &CLAIM_OF_PROVIDER,
         };
         query.with(|query| query.send(&arguments, claimed.receiver())) as u32
     }
@@ -229,10 +271,12 @@ impl Request {
             self.namespaces.clone().into(),
             self.tenants.clone().into(),
             self.visible.parameter().into(),
+            self.owner.into(),
         ];
-        let query = match self.provider() {
-            Some(_) => &FIRST_CLAIMABLE_OF_PROVIDER,
-            None => &FIRST_CLAIMABLE,
+        let query = match self.index() {
+            Index::All => &FIRST_CLAIMABLE,
+            Index::Owner => &FIRST_CLAIMABLE_OF_OWNER,
+            Index::Provider => &FIRST_CLAIMABLE_OF_PROVIDER,
         };
         let found = query.with(|query| {
             query.row(&arguments, |row| Position {

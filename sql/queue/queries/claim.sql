@@ -1,13 +1,14 @@
 -- Takes pending dispatches of one priority and returns them as recur.dispatches shows them.
 --
 -- Within a priority the index is in the order of time: the scan ends where the future begins, however much of it there
--- is. {pending} names the index, with or without one provider, because a plan that is kept uses one index. What is
--- more urgent is asked for with ORDER BY, not with EXISTS, where the planner may read another index from end to end.
+-- is. {pending} names the index, because a plan that is kept uses one index: of one owner, of one owner and provider,
+-- or of all. What is more urgent is asked for with ORDER BY, not with EXISTS, where the planner may read another index
+-- from end to end.
 -- $1 timestamptz: now; $2 int: priority; $3, $4 timestamptz: available_at and created_at to begin at; $5 boolean: only
 -- if nothing is more urgent; $6 text[]: providers, or NULL; $7 text: the provider, if it is one; $8 text[]: action
 -- types, or NULL; $9 text[]: namespaces, or NULL; $10 text[]: tenants, or NULL; $11 int[]: owners that the caller sees,
 -- NULL for all; $12 int: at most this many; $13 text: consumer;
--- $14 interval: lease, or NULL
+-- $14 interval: lease, or NULL; $15 int: the owner, if it is one
 WITH claimed AS (
     UPDATE recur_internal.live_dispatches AS l
        SET status = 'running', attempt = l.attempt + 1, claimed_by = $13, started_at = $1, cancel_requested = false,

@@ -3,7 +3,7 @@
 -- read everything that runs.
 -- $1 timestamptz: now; $2 int: priority; $3, $4 timestamptz: available_at and created_at to begin at; $5 text: the
 -- provider, if it is one; $6 text[]: providers; $7 text[]: action types; $8 text[]: namespaces; $9 text[]: tenants; $10
--- int[]: owners (each NULL for all)
+-- int[]: owners (each NULL for all); $11 int: the owner, if it is one
 SELECT p.available_at, p.created_at
   FROM recur_internal.live_dispatches AS p
  WHERE {{pending}} AND p.priority = $2 AND (p.available_at, p.created_at) >= ($3, $4) AND p.available_at <= $1

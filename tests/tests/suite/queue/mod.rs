@@ -5,6 +5,7 @@ mod claim;
 mod cursors;
 mod effects;
 mod enqueue;
+mod isolation;
 mod lock_groups;
 mod numbers;
 mod plans;

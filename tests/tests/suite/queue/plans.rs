@@ -3,6 +3,7 @@
 use pg_recur_tests::queue::{enqueue, enqueue_many, idle_action, let_lease_run_out, queue_for};
 use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::Value;
+use std::collections::HashMap;
 use uuid::Uuid;
 
 /// A server that logs the plan of every statement of the extension, those of its workers included.
@@ -125,10 +126,12 @@ fn check_claim(statement: &str, plan: &Value) {
         .iter()
         .find(|node| text(node, "Node Type") == "LockRows")
         .unwrap_or_else(|| panic!("nothing is locked: {plan:#}"));
+    let of_one_owner = statement.contains("p.owner_id = $15");
     let of_one_provider = statement.contains("p.provider = $7");
-    let index = match of_one_provider {
-        true => "live_dispatches_claimable_of_provider",
-        false => "live_dispatches_claimable",
+    let index = match (of_one_owner, of_one_provider) {
+        (true, true) => "live_dispatches_claimable_of_provider",
+        (true, false) => "live_dispatches_claimable_of_owner",
+        (false, _) => "live_dispatches_claimable",
     };
     // What is locked is not sorted before; at most it is asked once whether to begin at all.
     let below = &locking["Plans"][0];
@@ -139,7 +142,8 @@ fn check_claim(statement: &str, plan: &Value) {
     assert_eq!(text(scan, "Index Name"), index, "{plan:#}");
     let condition = text(scan, "Index Cond");
     assert!(
-        condition.contains("(provider = $") == of_one_provider
+        condition.contains("(owner_id = $") == of_one_owner
+            && condition.contains("(provider = $") == of_one_provider
             && condition.contains("(priority = $")
             && condition.contains("(ROW(available_at, created_at) >= ROW($")
             && condition.contains("(available_at <= $"),
@@ -160,6 +164,8 @@ fn every_claim_reads_the_index_in_order() {
     admin.batch("CREATE ROLE worker LOGIN; SELECT recur.grant_access('worker', 'consumer')");
     in_each_state(&mut admin, |admin, state| {
         admin.batch("GRANT app TO worker");
+        // A second owner: one role sees both, the other sees one.
+        enqueue(admin, "priority => -1");
         for role in ["postgres", "worker"] {
             for arguments in CLAIMS {
                 let mut consumer = cluster.session_as(role, "app");
@@ -170,15 +176,22 @@ fn every_claim_reads_the_index_in_order() {
             }
         }
     });
-    let mut seen = 0;
+    let mut seen = HashMap::<bool, usize>::new();
     for (statement, plan) in plans_on(&cluster.log(), "live_dispatches") {
         check_indexed(&statement, &plan);
         if statement.contains("WITH claimed") {
             check_claim(&statement, &plan);
-            seen += 1;
+            *seen
+                .entry(statement.contains("p.owner_id = $15"))
+                .or_default() += 1;
         }
     }
-    assert!(seen >= STATES.len() * 2 * CLAIMS.len(), "{seen} claims");
+    for of_one_owner in [true, false] {
+        assert!(
+            seen[&of_one_owner] >= STATES.len() * CLAIMS.len(),
+            "{seen:?}"
+        );
+    }
 }
 
 /// Takes dispatches through all that can happen to them by calls, each planned anew.
