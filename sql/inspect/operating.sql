@@ -98,6 +98,13 @@ BEGIN
            format('recur.update(%L, …) mends it.', a.id)
       FROM recur.recurring_actions AS a WHERE a.error_count > 0 LIMIT 20;
     RETURN QUERY
+    SELECT 'warning', format('%s actions belong to role "%s", which no longer exists', count(*), o.name),
+           'Their dispatches are seen by admins only. Delete them, or create them again as another role.'
+      FROM recur_internal.definitions AS d
+      JOIN recur_internal.owners AS o ON o.id = d.owner_id
+     WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = o.role)
+     GROUP BY o.id, o.name;
+    RETURN QUERY
     SELECT 'warning',
            format('%s dispatches of provider "%s" wait to be claimed, the oldest since %s', count(*), l.provider,
                   min(l.available_at)),

@@ -88,3 +88,24 @@ fn admins_and_the_owner_of_the_database_can_ask() {
         assert_eq!(alice.error("SELECT recur.doctor()").0, "42501");
     }
 }
+
+#[test]
+fn actions_whose_owner_was_dropped_are_found() {
+    let cluster = Cluster::quiet();
+    let mut admin = cluster.database("app");
+    admin.batch("CREATE ROLE leaver LOGIN; SELECT recur.grant_access('leaver', 'author')");
+    let mut leaver = cluster.session_as("leaver", "app");
+    leaver.batch("SELECT recur.create('left behind', '@yearly', 'p', 't')");
+    drop(leaver);
+    admin.batch("SELECT recur.revoke_access('leaver'); DROP ROLE leaver");
+    let orphans = "SELECT finding FROM recur.doctor() WHERE finding LIKE '%no longer exists'";
+    assert_eq!(
+        admin.texts(orphans, &[]),
+        ["1 actions belong to role \"leaver\", which no longer exists"]
+    );
+    // A new role of that name is another role.
+    admin.batch("CREATE ROLE leaver LOGIN; SELECT recur.grant_access('leaver', 'author')");
+    assert_eq!(admin.texts(orphans, &[]).len(), 1);
+    let mut successor = cluster.session_as("leaver", "app");
+    assert_eq!(successor.count("recur.recurring_actions"), 0);
+}

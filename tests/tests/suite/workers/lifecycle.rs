@@ -187,3 +187,40 @@ fn a_worker_ends_at_once_when_it_is_terminated() {
     // A server that has to wait for its workers would not end.
     cluster.stop(Shutdown::Fast);
 }
+
+/// Workers outlive their launcher, and the next launcher takes them over instead of starting others beside them.
+#[test]
+fn a_launcher_that_is_restarted_starts_no_second_set_of_workers() {
+    let cluster = Cluster::preloaded("recur.dispatchers = 2");
+    let mut session = cluster.database("app");
+    starts_to_fire(&mut session, "tick");
+    let workers = "SELECT pid FROM pg_stat_activity
+                    WHERE backend_type IN ('pg_recur dispatcher', 'pg_recur maintenance') ORDER BY pid";
+    let before = eventually_some("all workers run", || {
+        let pids: Vec<i32> = session.column(workers, &[]);
+        (pids.len() == 3).then_some(pids)
+    });
+    for _ in 0..3 {
+        let terminated: i32 = session.value(
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher' AND pg_terminate_backend(pid)",
+            &[],
+        );
+        eventually("another launcher has started", || {
+            let others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher' AND pid <> $1";
+            session.value::<i64>(others, &[&terminated]) == 1
+        });
+    }
+    // The new launcher serves new databases, which shows that it has looked at the old ones.
+    let mut other = cluster.database("other");
+    starts_to_fire(&mut other, "tick");
+    let pids: Vec<i32> =
+        session.column(&workers.replace("ORDER", "AND datname = 'app' ORDER"), &[]);
+    assert_eq!(pids, before);
+    // And it replaces one that ends.
+    session.execute("SELECT pg_terminate_backend($1)", &[&before[0]]);
+    eventually("the worker is replaced", || {
+        let pids: Vec<i32> =
+            session.column(&workers.replace("ORDER", "AND datname = 'app' ORDER"), &[]);
+        pids.len() == 3 && !pids.contains(&before[0])
+    });
+}
