@@ -1,10 +1,10 @@
-//! `LOCK TABLE` on relations of the extension is refused to all but superusers.
+//! `LOCK TABLE` on relations of the extension is refused to all but superusers and the extension itself.
 //!
 //! PostgreSQL lets every role that may UPDATE or DELETE lock the whole relation. An author has both rights on the view
 //! `recur.recurring_actions`, and every session that reads the view would wait for the author's transaction. The tables
 //! behind the view are safe by themselves: its owner, `recur_views`, may only read them.
 
-use super::installation;
+use super::{engine, installation};
 use crate::pg::error::SqlError;
 use crate::pg::identity;
 use crate::pg::query::queries;
@@ -26,6 +26,7 @@ pub unsafe fn check(statement: *const pg_sys::LockStmt) {
     if mode == pg_sys::AccessShareLock as i32
         || installation::find().is_none()
         || identity::is_superuser()
+        || engine::is_engine()
     {
         return;
     }

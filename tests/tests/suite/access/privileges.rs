@@ -2,7 +2,6 @@
 //! table that is added later is tried as well, and fails the test until it is granted to a level.
 
 use pg_recur_tests::{Cluster, Session, database_error};
-use std::collections::BTreeSet;
 
 /// All levels, in the order in which the documentation lists them.
 pub(super) const LEVELS: [&str; 6] = ["reader", "author", "consumer", "monitor", "ticker", "admin"];

@@ -201,10 +201,9 @@ fn a_launcher_that_is_restarted_starts_no_second_set_of_workers() {
         (pids.len() == 3).then_some(pids)
     });
     for _ in 0..3 {
-        let terminated: i32 = session.value(
-            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher' AND pg_terminate_backend(pid)",
-            &[],
-        );
+        let launcher = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher'";
+        let terminated: i32 = session.value(launcher, &[]);
+        session.execute("SELECT pg_terminate_backend($1)", &[&terminated]);
         eventually("another launcher has started", || {
             let others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher' AND pid <> $1";
             session.value::<i64>(others, &[&terminated]) == 1
