@@ -63,6 +63,9 @@ CREATE INDEX definitions_listed ON recur_internal.definitions (namespace, tenant
 CREATE INDEX definitions_by_tenant ON recur_internal.definitions (tenant, namespace, name, id);
 CREATE INDEX definitions_by_subject ON recur_internal.definitions (subject) WHERE subject IS NOT NULL;
 CREATE INDEX definitions_by_owner ON recur_internal.definitions (owner_id);
+-- The dispatcher counts the actions of an owner that have a horizon.
+CREATE INDEX definitions_with_horizon ON recur_internal.definitions (owner_id)
+    WHERE horizon IS NOT NULL OR horizon_count IS NOT NULL;
 CREATE INDEX definitions_by_label ON recur_internal.definitions USING gin (labels jsonb_path_ops);
 CREATE INDEX definitions_by_word ON recur_internal.definitions
     USING gin (to_tsvector('simple', name || ' ' || coalesce(description, '')));
@@ -106,8 +109,10 @@ COMMENT ON COLUMN recur_internal.definitions.overlap IS
     'While an earlier dispatch is unfinished: allow, skip, queue_one or cancel_previous';
 COMMENT ON COLUMN recur_internal.definitions.jitter IS
     'Dispatches become available up to this much later, each by a fixed fraction of its own';
-COMMENT ON COLUMN recur_internal.definitions.horizon IS 'How far ahead of their time dispatches are generated';
-COMMENT ON COLUMN recur_internal.definitions.horizon_count IS 'How many dispatches are generated ahead of their time';
+COMMENT ON COLUMN recur_internal.definitions.horizon IS
+    'How far ahead of their time dispatches are generated: at most 10 years, and at most 1,000 dispatches';
+COMMENT ON COLUMN recur_internal.definitions.horizon_count IS
+    'How many dispatches are generated ahead of their time: at most 1,000';
 COMMENT ON COLUMN recur_internal.definitions.max_attempts IS 'How often a dispatch may be claimed before it has failed';
 COMMENT ON COLUMN recur_internal.definitions.retry_backoff IS
     'The pause before a retry: base, factor per attempt, and cap';

@@ -9,7 +9,8 @@ CREATE FUNCTION recur.tick(
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'tick_wrapper';
 COMMENT ON FUNCTION recur.tick IS
-    'Dispatches what is due at this instant, of all owners, as the background worker does by itself; returns how many';
+    'Dispatches what is due at this instant, of all owners, as the background worker does by itself; returns how many. '
+    'Of a large backlog, one call dispatches about 100,000';
 
 CREATE FUNCTION recur_internal.dispatch_id(action_id uuid, scheduled_at timestamptz) RETURNS uuid
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE

@@ -5,11 +5,13 @@ use super::store::{self, DueCursor, LockedTimer};
 use super::write::{WritePath, Written, write};
 use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::subtransaction;
+use crate::pg::transaction::Failure;
 use crate::runtime::settings;
 use crate::runtime::stats::{BatchCounts, Lateness};
 use chrono::{DateTime, Utc};
 use pgrx::check_for_interrupts;
-use recur_core::decide::{EndReason, Mode};
+use recur_core::decide::{self, EndReason, Mode};
+use std::cell::Cell;
 use uuid::Uuid;
 
 type Instant = DateTime<Utc>;
@@ -22,12 +24,12 @@ pub struct Scope {
 }
 
 impl Scope {
-    fn write(&self, locked: &[LockedTimer], path: WritePath) -> Written {
+    fn write(&self, locked: &[LockedTimer], share: usize, path: WritePath) -> Written {
         let mode = match self.timers {
             Timers::Due { .. } => Mode::Due,
             Timers::Ahead(ahead) => Mode::Stage { until: ahead.until },
         };
-        write(locked, self.now, mode, path)
+        write(locked, share, self.now, mode, path)
     }
 }
 
@@ -63,7 +65,7 @@ pub struct Batch {
     pub is_still_due: bool,
     /// The last of the locked timers.
     pub last: Option<DueCursor>,
-    /// How many timers were left to their instant instead of being staged.
+    /// How many timers were left for later: to their instant instead of being staged, or until their rows are free.
     pub left: usize,
     /// True if no timer could be locked in time, so that it is unknown which are due.
     pub timed_out: bool,
@@ -76,6 +78,13 @@ impl Batch {
     /// May more timers be due?
     pub fn has_more(&self) -> bool {
         self.is_full || self.is_still_due
+    }
+
+    fn timed_out() -> Batch {
+        Batch {
+            timed_out: true,
+            ..Batch::default()
+        }
     }
 
     pub fn last_due_at(&self) -> Option<Instant> {
@@ -109,26 +118,22 @@ pub fn run(scope: &Scope) -> Batch {
     let limit = settings::batch_size();
     let mut errors: Vec<ActionError> = Vec::new();
     // One subtransaction both locks and advances a timer: with two, the row would need a multixact.
-    let together = subtransaction::attempt_unless(
-        || {
-            let (batch, locked) = lock(scope, limit);
-            (batch, scope.write(&locked, WritePath::Optimistic))
-        },
-        |failure| !failure.is_about_data() && !failure.is_lock_timeout(),
-    );
+    let has_locked = Cell::new(false);
+    let together = attempt(LONGEST_LOCK_WAIT_MILLIS, || {
+        let (batch, locked) = lock(scope, limit);
+        has_locked.set(true);
+        let share = decide::share_of_batch(locked.len());
+        (batch, scope.write(&locked, share, WritePath::Optimistic))
+    });
     let mut batch = match together {
         Ok((mut batch, written)) => {
             batch.add(written, &mut errors);
             batch
         }
-        // Locked elsewhere: the timers wait for a later batch.
-        Err(failure) if failure.is_lock_timeout() => {
-            return Batch {
-                timed_out: true,
-                ..Batch::default()
-            };
+        Err(failure) if failure.is_lock_timeout() && !has_locked.get() => {
+            return Batch::timed_out();
         }
-        // A row is at fault. Written one by one, the others succeed.
+        // A row is at fault, or locked elsewhere. Written one by one, the others succeed.
         Err(_) => run_one_by_one(scope, limit, &mut errors),
     };
     batch.failed = errors.len();
@@ -137,24 +142,65 @@ pub fn run(scope: &Scope) -> Batch {
 }
 
 fn run_one_by_one(scope: &Scope, limit: i64, errors: &mut Vec<ActionError>) -> Batch {
-    let (mut batch, locked) = lock(scope, limit);
+    let locking = attempt_unless(
+        LONGEST_LOCK_WAIT_MILLIS,
+        || lock(scope, limit),
+        |failure| !failure.is_lock_timeout(),
+    );
+    let Ok((mut batch, locked)) = locking else {
+        return Batch::timed_out();
+    };
+    let share = decide::share_of_batch(locked.len());
+    let mut lock_timeouts = 0;
     for timer in &locked {
         check_for_interrupts!();
+        let wait = match lock_timeouts < PATIENT_LOCK_WAITS {
+            true => LONGEST_LOCK_WAIT_MILLIS,
+            false => SHORTEST_LOCK_WAIT_MILLIS,
+        };
         let alone = std::slice::from_ref(timer);
-        match subtransaction::attempt(|| scope.write(alone, WritePath::Verified)) {
+        match attempt(wait, || scope.write(alone, share, WritePath::Verified)) {
             Ok(written) => batch.add(written, errors),
+            // The timer stays due, and a later batch writes it.
+            Err(failure) if failure.is_lock_timeout() => {
+                lock_timeouts += 1;
+                batch.left += 1;
+            }
             Err(failure) => errors.push(ActionError::from_failure(timer.action, failure)),
         }
     }
     batch
 }
 
-/// SKIP LOCKED waits after all for a row that a transaction has just changed and another one is changing. The other one
-/// may in turn wait for rows that this transaction has locked.
+/// A failure that is neither about data nor about locks is raised.
+fn attempt<R>(lock_wait_millis: i32, body: impl FnOnce() -> R) -> Result<R, Failure> {
+    attempt_unless(lock_wait_millis, body, |failure| {
+        !failure.is_about_data() && !failure.is_lock_timeout()
+    })
+}
+
+/// In a subtransaction that waits for no lock longer than this.
+fn attempt_unless<R>(
+    lock_wait_millis: i32,
+    body: impl FnOnce() -> R,
+    is_raised: fn(&Failure) -> bool,
+) -> Result<R, Failure> {
+    let limited = || {
+        let _timeout = LockTimeout::of_millis(lock_wait_millis);
+        body()
+    };
+    subtransaction::attempt_unless(limited, is_raised)
+}
+
+/// A batch waits for locks all the same: SKIP LOCKED for a row that a transaction has just changed and another one is
+/// changing, an insert for a transaction that is about to remove a dispatch of the same id. That transaction may stay
+/// open, or in turn wait for rows that this one has locked.
 const LONGEST_LOCK_WAIT_MILLIS: i32 = 50;
+/// After some waits in vain, the timers that are left are only tried: a batch of a thousand of them takes a second.
+const PATIENT_LOCK_WAITS: usize = 5;
+const SHORTEST_LOCK_WAIT_MILLIS: i32 = 1;
 
 fn lock(scope: &Scope, limit: i64) -> (Batch, Vec<LockedTimer>) {
-    let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
     let mut locked = match scope.timers {
         Timers::Due { from } => store::lock_due(from, scope.now, limit),
         Timers::Ahead(ahead) => store::lock_due_ahead(ahead.after, ahead.until, limit),

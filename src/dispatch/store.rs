@@ -18,6 +18,7 @@ queries! {
     LOCK_DUE = "dispatch/queries/lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     LOCK_DUE_AHEAD = "dispatch/queries/lock_due_ahead.sql" (TIMESTAMPTZOID, TIDOID, TIMESTAMPTZOID, INT8OID);
     READ_DEFINITIONS = "dispatch/queries/read_definitions.sql" (UUIDARRAYOID);
+    COUNT_WITH_HORIZON = "dispatch/queries/count_with_horizon.sql" (INT4ARRAYOID);
     UNFINISHED = "dispatch/queries/unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
     REMOVE_REPEATED = "dispatch/queries/remove_repeated.sql" (UUIDARRAYOID);
     INSERT_DISPATCHES = "dispatch/queries/insert_dispatches.sql"
@@ -132,9 +133,15 @@ pub struct Definition {
     /// True if all finished dispatches are kept.
     pub keeps_history: bool,
     pub tid: RowTid,
+    pub owner_id: i32,
 }
 
 impl Definition {
+    /// Are its occurrences dispatched ahead of their time?
+    pub fn has_horizon(&self) -> bool {
+        self.horizon.is_some() || self.horizon_count.is_some()
+    }
+
     /// The part that a decision depends on.
     pub fn stored(&self) -> StoredDefinition<'_> {
         StoredDefinition {
@@ -191,6 +198,7 @@ impl Definition {
             tenant: row.required(20),
             keeps_history: row.required(21),
             tid: row.required(22),
+            owner_id: row.required(23),
         }
     }
 }
@@ -201,6 +209,16 @@ pub fn read_definitions(actions: Vec<Uuid>) -> HashMap<Uuid, Definition> {
             (row.uuid(1), Definition::read(row))
         })
     });
+    rows.into_iter().collect()
+}
+
+/// How many actions with a horizon each of these owners has.
+pub fn count_with_horizon(owners: Vec<i32>) -> HashMap<i32, i64> {
+    if owners.is_empty() {
+        return HashMap::new();
+    }
+    let rows = COUNT_WITH_HORIZON
+        .with(|query| query.rows(&[owners.into()], |row| (row.required(1), row.required(2))));
     rows.into_iter().collect()
 }
 

@@ -12,6 +12,9 @@ use pgrx::{name, prelude::*};
 use recur_core::dispatch_id;
 use uuid::Uuid;
 
+/// One call dispatches about this many occurrences and leaves the rest to the next: all of it is one transaction.
+const MOST_PER_TICK: i64 = 100_000;
+
 /// Dispatches everything that is due at `at`, batch by batch, in the caller's transaction.
 #[pg_extern(sql = false)]
 fn tick(
@@ -48,6 +51,9 @@ fn tick(
             counts[2] += batch.ended.len() as i64;
             counts[3] += batch.failed as i64;
             is_still_due |= batch.is_still_due;
+            if counts[0] >= MOST_PER_TICK {
+                return counts;
+            }
             // From where this batch ended: within this transaction, its advances are still in the way.
             from = match batch.last_due_at() {
                 Some(last) if batch.is_full => last,

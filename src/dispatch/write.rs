@@ -41,14 +41,21 @@ pub struct Written {
     pub errors: Vec<ActionError>,
 }
 
-/// Decides what happens to locked timers, and writes it.
-pub fn write(locked: &[LockedTimer], now: Instant, mode: Mode, path: WritePath) -> Written {
+/// Decides what happens to locked timers, and writes it. Each of them fires at most `share` occurrences.
+pub fn write(
+    locked: &[LockedTimer],
+    share: usize,
+    now: Instant,
+    mode: Mode,
+    path: WritePath,
+) -> Written {
     let mut written = Written::default();
     if locked.is_empty() {
         return written;
     }
     let definitions = store::read_definitions(locked.iter().map(|timer| timer.action).collect());
-    let decisions = decisions::decide_all(locked, &definitions, now, mode, &mut written.errors);
+    let decisions =
+        decisions::decide_all(locked, &definitions, share, now, mode, &mut written.errors);
     written.left = locked.len() - decisions.len();
 
     let mut new = new_dispatches(&decisions, &definitions, now);

@@ -22,6 +22,7 @@ static DEFAULT_TIMEZONE: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"UTC"));
 static MIN_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_ACTIONS_PER_TENANT: GucSetting<i32> = GucSetting::<i32>::new(0);
+static MAX_AHEAD_PER_OWNER: GucSetting<i32> = GucSetting::<i32>::new(100_000);
 static MAX_PAYLOAD: GucSetting<i32> = GucSetting::<i32>::new(1024);
 static NOTIFY_CHANNEL: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"recur"));
@@ -162,6 +163,16 @@ fn define_limits() {
         GucFlags::default(),
     );
     GucRegistry::define_int_guc(
+        c"recur.max_ahead_per_owner",
+        c"How many dispatches the actions of an owner may have ahead of their time, because of a horizon.",
+        c"Shared equally by the owner's actions that have a horizon; each has at most 1,000.",
+        &MAX_AHEAD_PER_OWNER,
+        0,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
         c"recur.max_payload",
         c"The largest JSON value that an action or a dispatch may have.",
         c"",
@@ -288,6 +299,10 @@ pub fn max_payload() -> usize {
 /// 0 for no limit.
 pub fn max_actions_per_tenant() -> i64 {
     MAX_ACTIONS_PER_TENANT.get().into()
+}
+
+pub fn max_ahead_per_owner() -> usize {
+    MAX_AHEAD_PER_OWNER.get().unsigned_abs() as usize
 }
 
 pub fn notify_channel() -> String {

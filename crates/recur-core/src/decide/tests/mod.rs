@@ -22,6 +22,7 @@ struct Case {
     runs: (i64, Option<i64>),
     policy: Policy,
     unfinished: Unfinished,
+    share: usize,
     now: &'static str,
 }
 
@@ -57,6 +58,7 @@ impl Case {
             max_runs: self.runs.1,
             policy: self.policy,
             unfinished: self.unfinished,
+            share: self.share,
         };
         decide(&due, at(self.now), mode)
     }
@@ -80,6 +82,7 @@ const NOON: Case = Case {
         pending: false,
         running: false,
     },
+    share: usize::MAX,
     now: "2030-01-01T12:00:00Z",
 };
 
