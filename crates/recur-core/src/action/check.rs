@@ -59,7 +59,7 @@ pub fn checked<J: Json>(
         (Kind::Labels, Value::Json(json)) => labels(spec.name, json, environment)?,
         (Kind::Backoff, Value::Json(json)) => {
             check_object(spec.name, json, environment)?;
-            backoff::check(spec.name, &json.text(), environment)?;
+            backoff::check(spec.name, &json.text())?;
         }
         (Kind::Instant, Value::Instant(_)) | (Kind::Bool, Value::Bool(_)) => {}
         (kind, _) => {
