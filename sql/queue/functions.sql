@@ -22,8 +22,9 @@ CREATE FUNCTION recur.enqueue(
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'enqueue_wrapper';
 COMMENT ON FUNCTION recur.enqueue IS
-    'One dispatch, now or at run_at, that belongs to no action; returns its id. Where a dispatch with the same dedup_key is still
-pending, and no older than dedup_window if that is given, it gets the new payload and keeps its id; a dedup_window of 0 never merges';
+    'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. A pending dispatch with the '
+    'same dedup_key, no older than dedup_window if that is given, gets the new payload and keeps its id instead; with a '
+    'dedup_window of 0 that never happens';
 
 CREATE FUNCTION recur.receive(
     provider     text,
@@ -44,8 +45,8 @@ CREATE FUNCTION recur.receive(
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'receive_wrapper';
 COMMENT ON FUNCTION recur.receive IS
-    'Stores what an HTTP front end has received as a dispatch and returns its id: the body byte for byte in raw_payload, the headers in
-payload, the content type in metadata';
+    'Stores what an HTTP front end has received as a dispatch, and returns its id: the body byte for byte in raw_payload, '
+    'the headers in payload, the content type in metadata';
 
 CREATE FUNCTION recur_internal.group_is_free(lock_group text, owner_id int, id uuid, claim timestamptz) RETURNS boolean
     LANGUAGE c VOLATILE STRICT COST 1000
@@ -66,7 +67,7 @@ CREATE FUNCTION recur.claim(
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'claim_wrapper';
 COMMENT ON FUNCTION recur.claim IS
-    'Takes up to "limit" pending dispatches for this consumer; each is to be reported on before its lease expires';
+    'Takes up to "limit" pending dispatches for this consumer, who must report on each before its lease expires';
 
 CREATE FUNCTION recur.complete(INOUT id uuid, INOUT attempt int, result jsonb DEFAULT NULL, context jsonb DEFAULT NULL,
                                OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
@@ -75,7 +76,8 @@ CREATE FUNCTION recur.complete(INOUT id uuid, INOUT attempt int, result jsonb DE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'complete_wrapper';
 COMMENT ON FUNCTION recur.complete IS
-    'Reports that a claimed dispatch is done; a context is left for the next run, unless another run has left one since the claim';
+    'Reports that a claimed dispatch is done; a context is left for the next run, unless another run has left one since '
+    'the claim';
 
 CREATE FUNCTION recur.fail(INOUT id uuid, INOUT attempt int, reason text, retry boolean DEFAULT true,
                            OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
@@ -84,7 +86,8 @@ CREATE FUNCTION recur.fail(INOUT id uuid, INOUT attempt int, reason text, retry 
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'fail_wrapper';
 COMMENT ON FUNCTION recur.fail IS
-    'Reports that an attempt has failed; while attempts are left the dispatch is tried again later, unless retry is false';
+    'Reports that an attempt has failed; while attempts are left the dispatch is tried again later, unless retry is '
+    'false';
 
 CREATE FUNCTION recur.extend(INOUT id uuid, INOUT attempt int, lease interval DEFAULT NULL,
                              OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
@@ -93,7 +96,7 @@ CREATE FUNCTION recur.extend(INOUT id uuid, INOUT attempt int, lease interval DE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'extend_wrapper';
 COMMENT ON FUNCTION recur.extend IS
-    'Renews the lease of a claimed dispatch from now on; cancel_requested says whether somebody wants the run to stop';
+    'Renews the lease of a claimed dispatch from now on; cancel_requested says whether the run was asked to stop';
 
 CREATE FUNCTION recur.release(INOUT id uuid, INOUT attempt int,
                               OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)

@@ -1,8 +1,8 @@
--- What is to be done, and what has been done: one row for each occurrence that came due.
+-- The queue and its history: one row for each occurrence that came due.
 --
 -- A dispatch lives in live_dispatches while it is pending or running, and moves to finished_dispatches when it is
 -- completed, has failed for good or is cancelled. Claims scan a small table however long the history is, and retention
--- truncates partitions that hold nothing unfinished. Users see both tables as one, recur.dispatches.
+-- truncates partitions without unfinished dispatches. Users see both tables as one, recur.dispatches.
 
 CREATE TABLE recur_internal.live_dispatches (
     id               uuid        NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE recur_internal.live_dispatches (
     releases         int         NOT NULL DEFAULT 0,
     max_attempts     int         NOT NULL,
     retry_backoff    jsonb,
-    lease            interval,
+    lease            interval    NOT NULL,
     available_at     timestamptz NOT NULL,
     claimed_by       text,
     lease_expires_at timestamptz,
@@ -42,20 +42,20 @@ CREATE TABLE recur_internal.live_dispatches (
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT live_dispatches_pkey PRIMARY KEY (id)
 );
--- The order in which dispatches are claimed. The time of writing orders those that became available at the same time,
--- as a stampede at the top of the hour does; ids are as good as random, and an index that ended in them would be
--- written all over.
+-- The order in which dispatches are claimed. Dispatches that become available at one instant, as at the top of the hour,
+-- are claimed in the order of writing. An index that ended in the id, which is nearly random, would be written all over.
 --
--- This index serves consumers that see several owners. Most consumers see one owner, and must not scan what belongs to
--- others: past 300,000 dispatches of another owner a claim took 100 ms. Nor must a consumer of one provider scan what
--- the consumers of another provider have left. "Less than running" and "not running" mean "pending" in the indexes
--- below, but keep the planner from mistaking one index for the other. An insert pays 0.6 µs for each index.
+-- This index serves consumers that see several owners. Most consumers see one owner, and must not scan the backlog of
+-- others: past 300,000 dispatches of another owner a claim took 100 ms. Nor must a consumer of one provider scan the
+-- backlog of another provider. "Less than running" and "not running" mean "pending" in the indexes below; with the same
+-- words, the planner could take one index for another. An insert pays 0.6 µs for each index.
 CREATE INDEX live_dispatches_claimable ON recur_internal.live_dispatches (priority DESC, available_at, created_at)
     WHERE status = 'pending';
 CREATE INDEX live_dispatches_claimable_of_owner
     ON recur_internal.live_dispatches (owner_id, priority DESC, available_at, created_at) WHERE status < 'running';
 CREATE INDEX live_dispatches_claimable_of_provider
-    ON recur_internal.live_dispatches (owner_id, provider, priority DESC, available_at, created_at) WHERE status <> 'running';
+    ON recur_internal.live_dispatches (owner_id, provider, priority DESC, available_at, created_at)
+    WHERE status <> 'running';
 CREATE INDEX live_dispatches_of_action ON recur_internal.live_dispatches (action_id) WHERE action_id IS NOT NULL;
 -- Retries, delayed and staged dispatches: announced when they become available.
 CREATE INDEX live_dispatches_later ON recur_internal.live_dispatches (available_at)
@@ -68,8 +68,8 @@ CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (ded
     WHERE status = 'pending' AND dedup_key IS NOT NULL;
 -- Rows of a queue come and go: vacuum must keep up.
 ALTER TABLE recur_internal.live_dispatches SET (
-    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_insert_scale_factor = 0.2,
-    autovacuum_analyze_scale_factor = 0.1);
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1);
 
 COMMENT ON TABLE recur_internal.live_dispatches IS 'Pending and running dispatches; read recur.dispatches instead';
 COMMENT ON COLUMN recur_internal.live_dispatches.id IS
@@ -89,7 +89,7 @@ COMMENT ON COLUMN recur_internal.live_dispatches.owner_id IS
 COMMENT ON COLUMN recur_internal.live_dispatches.subject IS
     'The subject of the action';
 COMMENT ON COLUMN recur_internal.live_dispatches.provider IS
-    'Who performs the dispatch';
+    'The kind of consumer that performs the dispatch';
 COMMENT ON COLUMN recur_internal.live_dispatches.action_type IS
     'What is to be done';
 COMMENT ON COLUMN recur_internal.live_dispatches.payload IS
@@ -125,7 +125,7 @@ COMMENT ON COLUMN recur_internal.live_dispatches.max_attempts IS
 COMMENT ON COLUMN recur_internal.live_dispatches.retry_backoff IS
     'The pause before a retry; NULL means the action''s';
 COMMENT ON COLUMN recur_internal.live_dispatches.lease IS
-    'How long a claim holds unless the claim says otherwise; NULL means 5 minutes';
+    'How long a claim holds, unless the claim asks for another lease';
 COMMENT ON COLUMN recur_internal.live_dispatches.available_at IS
     'When the dispatch may be claimed';
 COMMENT ON COLUMN recur_internal.live_dispatches.claimed_by IS
@@ -135,13 +135,13 @@ COMMENT ON COLUMN recur_internal.live_dispatches.lease_expires_at IS
 COMMENT ON COLUMN recur_internal.live_dispatches.started_at IS
     'When the latest attempt was claimed';
 COMMENT ON COLUMN recur_internal.live_dispatches.cancel_requested IS
-    'True when somebody has asked the running attempt to stop';
+    'True if the running attempt was asked to stop';
 COMMENT ON COLUMN recur_internal.live_dispatches.error IS
     'What went wrong last';
 COMMENT ON COLUMN recur_internal.live_dispatches.errors IS
     'What went wrong, attempt by attempt: an array of attempt, at and reason';
 COMMENT ON COLUMN recur_internal.live_dispatches.created_at IS
-    'When the dispatch was written: at its occurrence, or just before where it was staged';
+    'When the dispatch was written: at its occurrence, or before it if the dispatch was staged';
 
 -- A ring of partitions: one is written at a time, and the oldest is truncated before it is written again
 -- (history/partitions.sql).
@@ -161,7 +161,8 @@ COMMENT ON COLUMN recur_internal.finished_dispatches.partition IS 'The partition
 CREATE INDEX finished_dispatches_by_id ON recur_internal.finished_dispatches (id);
 CREATE INDEX finished_dispatches_of_action ON recur_internal.finished_dispatches (action_id, scheduled_at)
     WHERE action_id IS NOT NULL;
-CREATE INDEX finished_dispatches_not_completed ON recur_internal.finished_dispatches (finished_at) WHERE status <> 'completed';
+CREATE INDEX finished_dispatches_not_completed ON recur_internal.finished_dispatches (finished_at)
+    WHERE status <> 'completed';
 
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.live_dispatches', '');
 

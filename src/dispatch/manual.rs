@@ -8,7 +8,7 @@ use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, pg_uuids, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
 use crate::pg::time;
-use crate::queue::announce;
+use crate::queue::announce::{self, ANNOUNCED_COLUMNS, Announceable};
 use crate::runtime::engine;
 use crate::runtime::environment::environment;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -26,7 +26,8 @@ use uuid::Uuid;
 
 queries! {
     LOCK_DEFINITION = "dispatch/queries/lock_definition.sql" (UUIDOID, INT4ARRAYOID);
-    INSERT_MANUAL = "dispatch/queries/insert_manual.sql" (UUIDOID, UUIDOID, TIMESTAMPTZOID, JSONBOID);
+    INSERT_MANUAL = "dispatch/queries/insert_manual.sql" {announced: ANNOUNCED_COLUMNS}
+        (UUIDOID, UUIDOID, TIMESTAMPTZOID, JSONBOID);
     LOCK_TIMER = "dispatch/queries/lock_timer.sql" (UUIDOID, INT4ARRAYOID);
     EXISTING_DISPATCHES = "dispatch/queries/existing_dispatches.sql" (UUIDARRAYOID);
     SET_LAST_RUN = "dispatch/queries/set_last_run.sql" (UUIDOID, TIMESTAMPTZOID);
@@ -68,24 +69,9 @@ fn insert_manual(
         time::timestamptz(now).into(),
         payload.into(),
     ];
-    let inserted = INSERT_MANUAL.with(|query| {
-        query.row(&arguments, |row| {
-            let name = |ordinal| row.required::<String>(ordinal);
-            ([name(1), name(2), name(3), name(4)], row.get::<String>(5))
-        })
-    });
-    let ([namespace, tenant, provider, action_type], channel) =
-        inserted.ok_or_else(|| unknown_action(action))?;
-    announce::announce(&[Announcement {
-        id,
-        action_id: Some(action),
-        scheduled_at: now,
-        namespace: &namespace,
-        tenant: &tenant,
-        provider: &provider,
-        action_type: &action_type,
-        channel: channel.as_deref(),
-    }]);
+    let inserted = INSERT_MANUAL.with(|query| query.row(&arguments, Announceable::read));
+    let dispatch = inserted.ok_or_else(|| unknown_action(action))?;
+    announce::announce(dispatch.announcement().as_slice());
     Ok(id)
 }
 

@@ -39,7 +39,7 @@ struct List<'a> {
 
 impl<'a> List<'a> {
     fn parse(text: &'a str) -> List<'a> {
-        let (what, except) = text.split_once(" except ").unwrap_or((text, ""));
+        let (what, except) = text.split_once(" except").unwrap_or((text, ""));
         let is_public = what.starts_with("public ");
         let mut words = what.trim_start_matches("public ").split_whitespace();
         List {

@@ -14,6 +14,13 @@ pub fn parts(interval: &Interval) -> Span {
     }
 }
 
+/// An interval of these parts.
+pub fn from_parts(parts: Span) -> Interval {
+    Interval::new(parts.months, parts.days, parts.micros).unwrap_or_else(|error| {
+        pgrx::error!("pg_recur: {parts} is no interval: {error}");
+    })
+}
+
 /// As the server prints it.
 pub fn text(interval: Interval) -> String {
     // SAFETY: interval_out takes an interval and returns a text that ends with a zero byte.

@@ -1,7 +1,7 @@
-//! What listeners hear of dispatches: the messages of recur-core, sent with NOTIFY.
+//! Announcements of dispatches: the messages of recur-core, sent with NOTIFY.
 
 use crate::pg::index_scan::{self, LowerBound};
-use crate::pg::query::{Row, queries};
+use crate::pg::query::{Row, fragment, queries};
 use crate::pg::{subtransaction, time};
 use crate::runtime::stats::Lateness;
 use crate::runtime::{installation, settings};
@@ -12,11 +12,57 @@ use recur_core::notify::{self, Announcement, Group, Notification};
 use uuid::Uuid;
 
 queries! {
-    NEWLY_AVAILABLE = "queue/queries/newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    NEWLY_AVAILABLE = "queue/queries/newly_available.sql" {announced: ANNOUNCED_COLUMNS}
+        (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     COUNT_NEWLY_AVAILABLE = "queue/queries/count_newly_available.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
 }
 
 type Instant = DateTime<Utc>;
+
+/// The columns that [`Announceable::read`] reads.
+pub const ANNOUNCED_COLUMNS: &str = fragment!("queue/queries/announced_columns.sql");
+
+/// What an announcement says of a dispatch.
+pub struct Announceable {
+    pub id: Uuid,
+    pub action: Option<Uuid>,
+    scheduled_at: Option<Instant>,
+    namespace: String,
+    tenant: String,
+    pub provider: String,
+    action_type: String,
+    pub channel: Option<String>,
+}
+
+impl Announceable {
+    /// Reads the first columns of a row, which are [`ANNOUNCED_COLUMNS`].
+    pub fn read(row: &Row) -> Announceable {
+        Announceable {
+            id: row.uuid(1),
+            action: row.optional_uuid(2),
+            scheduled_at: row.instant(3),
+            namespace: row.required(4),
+            tenant: row.required(5),
+            provider: row.required(6),
+            action_type: row.required(7),
+            channel: row.get(8),
+        }
+    }
+
+    /// None if the occurrence is no point in time, such as `infinity`, which only a change by hand can make it.
+    pub fn announcement(&self) -> Option<Announcement<'_>> {
+        Some(Announcement {
+            id: self.id,
+            action_id: self.action,
+            scheduled_at: self.scheduled_at?,
+            namespace: &self.namespace,
+            tenant: &self.tenant,
+            provider: &self.provider,
+            action_type: &self.action_type,
+            channel: self.channel.as_deref(),
+        })
+    }
+}
 
 /// Announces dispatches that are available: each by itself, or, if there are many, counted by channel and provider.
 pub fn announce(announcements: &[Announcement]) {
@@ -51,14 +97,14 @@ fn send(message: &Notification) {
     unsafe { direct_function_call::<()>(pg_sys::pg_notify, &arguments) };
 }
 
-/// When the next dispatch becomes available that is not yet.
+/// When the next dispatch becomes available that is not available yet.
 pub fn next_available(now: Instant) -> Option<Instant> {
     let later = installation::find()?.live_dispatches_later;
     index_scan::first(later, LowerBound::After(now))
 }
 
-/// This many are counted in a moment. Of a larger herd, listeners hear of these first, and of the rest when it has been
-/// counted: to count 100,000 takes a tenth of a second.
+/// This many dispatches are counted in a moment. Of a larger herd, these are announced first, and the rest after it has
+/// been counted: to count 100,000 takes a tenth of a second.
 const COUNTED_AT_ONCE: i64 = 2_000;
 
 /// What has been announced.
@@ -74,11 +120,12 @@ pub fn newly_available(after: Instant, until: Instant) -> Announced {
     let found = find_newly_available(after, until, each_max as i64 + 1);
     let clock = time::now();
     if found.len() <= each_max {
-        let readable: Vec<Available> = found.into_iter().filter_map(warn_if_unreadable).collect();
-        let scheduled = readable.iter().filter(|one| one.is_scheduled);
+        let scheduled = found.iter().filter(|one| one.is_scheduled);
         let lateness = scheduled.map(|one| late(clock, one.since, 1)).collect();
-        let announcements: Vec<Announcement> =
-            readable.iter().map(Available::announcement).collect();
+        let announcements: Vec<Announcement> = found
+            .iter()
+            .filter_map(Available::announcement_or_warning)
+            .collect();
         let channel = settings::notify_channel();
         send_or_warn(notify::encode(
             &announcements,
@@ -100,7 +147,7 @@ pub fn newly_available(after: Instant, until: Instant) -> Announced {
     }
 }
 
-/// Announces the rest of a herd, of which these were announced.
+/// Announces the rest of a herd, of which these groups were announced.
 pub fn rest_of_newly_available(after: Instant, until: Instant, announced: &[Group]) -> Announced {
     let counted = notify::unannounced(count_newly_available(after, until, None), announced);
     Announced {
@@ -123,7 +170,7 @@ fn announce_groups(counted: &[Group]) -> Vec<Lateness> {
         .collect()
 }
 
-/// Sends messages. One that can't be sent, for instance because of its channel, holds up no other.
+/// Sends messages. A message that can't be sent, for instance because of its channel, does not stop the others.
 fn send_or_warn(messages: Vec<Notification>) {
     if messages.is_empty() {
         return;
@@ -143,65 +190,34 @@ fn send_or_warn(messages: Vec<Notification>) {
 
 /// A dispatch that has become available.
 struct Available {
-    id: Uuid,
-    action: Option<Uuid>,
-    scheduled_at: Instant,
-    namespace: String,
-    tenant: String,
-    provider: String,
-    action_type: String,
-    channel: Option<String>,
+    dispatch: Announceable,
     /// True for the first attempt at an occurrence.
     is_scheduled: bool,
     since: Instant,
 }
 
 impl Available {
-    /// The id alone where the occurrence is no point in time, such as `infinity`.
-    fn read(row: &Row) -> Result<Available, Uuid> {
-        let id = row.uuid(1);
-        Ok(Available {
-            id,
-            action: row.optional_uuid(2),
-            scheduled_at: row.instant(3).ok_or(id)?,
-            namespace: row.required(4),
-            tenant: row.required(5),
-            provider: row.required(6),
-            action_type: row.required(7),
-            channel: row.get(8),
+    fn read(row: &Row) -> Available {
+        Available {
+            dispatch: Announceable::read(row),
             is_scheduled: row.required(9),
             since: row.required_instant(10),
-        })
-    }
-
-    fn announcement(&self) -> Announcement<'_> {
-        Announcement {
-            id: self.id,
-            action_id: self.action,
-            scheduled_at: self.scheduled_at,
-            namespace: &self.namespace,
-            tenant: &self.tenant,
-            provider: &self.provider,
-            action_type: &self.action_type,
-            channel: self.channel.as_deref(),
         }
     }
+
+    fn announcement_or_warning(&self) -> Option<Announcement<'_>> {
+        let announcement = self.dispatch.announcement();
+        if announcement.is_none() {
+            warning!(
+                "pg_recur dispatcher: announcement failed dispatch={} message=\"scheduled_at is no point in time\"",
+                self.dispatch.id
+            );
+        }
+        announcement
+    }
 }
 
-fn warn_if_unreadable(found: Result<Available, Uuid>) -> Option<Available> {
-    let warn = |id: &Uuid| {
-        warning!(
-            "pg_recur dispatcher: announcement failed dispatch={id} message=\"scheduled_at is no point in time\""
-        );
-    };
-    found.inspect_err(warn).ok()
-}
-
-fn find_newly_available(
-    after: Instant,
-    until: Instant,
-    limit: i64,
-) -> Vec<Result<Available, Uuid>> {
+fn find_newly_available(after: Instant, until: Instant, limit: i64) -> Vec<Available> {
     let arguments = [
         time::timestamptz(after).into(),
         time::timestamptz(until).into(),

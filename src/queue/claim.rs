@@ -1,6 +1,6 @@
-//! `recur.claim`: a consumer takes dispatches, and has them for the length of a lease.
+//! `recur.claim`: a consumer takes dispatches for the length of a lease.
 //!
-//! What to ask next, and where to begin, is decided by the claim cursor of recur-core; the statements are here.
+//! The claim cursor of recur-core decides what to ask next and where to begin; the statements are here.
 
 use crate::access::{self, Visible};
 use crate::pg::error::{OrRaise, SqlError};
@@ -18,15 +18,15 @@ use std::cell::RefCell;
 
 queries! {
     CLAIM = "queue/queries/claim.sql" {pending: "p.status = 'pending'"}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
+         TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
     CLAIM_OF_OWNER = "queue/queries/claim.sql" {pending: "p.status < 'running' AND p.owner_id = $15"}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
+         TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
     CLAIM_OF_PROVIDER = "queue/queries/claim.sql"
         {pending: "p.status <> 'running' AND p.owner_id = $15 AND p.provider = $7"}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
+         TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
     NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: "p.status = 'pending'"}
         (INT8OID, INT8OID, TEXTOID, INT4OID);
     NEXT_PRIORITY_OF_OWNER = "queue/queries/next_priority.sql" {pending: "p.status < 'running' AND p.owner_id = $4"}
@@ -37,7 +37,8 @@ queries! {
     FIRST_CLAIMABLE = "queue/queries/first_claimable.sql" {pending: "p.status = 'pending'"}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
          TEXTARRAYOID, INT4ARRAYOID, INT4OID);
-    FIRST_CLAIMABLE_OF_OWNER = "queue/queries/first_claimable.sql" {pending: "p.status < 'running' AND p.owner_id = $11"}
+    FIRST_CLAIMABLE_OF_OWNER = "queue/queries/first_claimable.sql"
+        {pending: "p.status < 'running' AND p.owner_id = $11"}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
          TEXTARRAYOID, INT4ARRAYOID, INT4OID);
     FIRST_CLAIMABLE_OF_PROVIDER = "queue/queries/first_claimable.sql"
@@ -127,7 +128,7 @@ fn known(names: Names) -> Option<Vec<String>> {
 
 /// The application's name, or else that of the role that logged in.
 fn default_consumer() -> String {
-    // SAFETY: a setting of the server, which ends with a zero byte.
+    // SAFETY: a setting of the server: NULL, or a text that ends with a zero byte and does not change meanwhile.
     let name = unsafe {
         let name = pg_sys::application_name;
         (!name.is_null()).then(|| {
@@ -147,7 +148,7 @@ struct Request {
     tenants: Option<Vec<String>>,
     lease: Option<Interval>,
     consumer: String,
-    /// What the role of the consumer sees is part of the filter.
+    /// The role decides what the consumer sees, so it is part of the filter.
     role: u32,
     visible: Visible,
     /// The owner, if the role sees one only.
@@ -201,7 +202,7 @@ impl Request {
         }
     }
 
-    /// The provider, if it is one.
+    /// The provider, if there is only one.
     fn provider(&self) -> Option<&str> {
         match self.providers.as_deref() {
             Some([only]) => Some(only),
@@ -284,7 +285,7 @@ impl Request {
                 created_at: row.required::<TimestampWithTimeZone>(2).into(),
             })
         });
-        // Where none is left, whatever comes becomes available from now on.
+        // If no dispatch is left, any later one becomes available from now on.
         found.unwrap_or(Position {
             available_at: time::to_micros(self.now),
             ..BEGINNING

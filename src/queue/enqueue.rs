@@ -23,13 +23,13 @@ use uuid::Uuid;
 
 queries! {
     INSERT_ENQUEUED = "queue/queries/insert_enqueued.sql"
-        (UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, BYTEAOID, JSONBOID,
-         TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID);
+        (UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, BYTEAOID,
+         JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID);
     MERGE_DUPLICATE = "queue/queries/merge_duplicate.sql"
         (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, BYTEAOID, JSONBOID);
 }
 
-/// A dispatch to be enqueued. Columns that it shares with actions have the defaults and the checks of actions.
+/// A dispatch to be enqueued. Columns that actions have, too, have the defaults and the checks of actions.
 struct OneTime {
     trigger: &'static str,
     provider: String,
@@ -48,7 +48,7 @@ struct OneTime {
     notify_channel: Option<String>,
     max_attempts: i32,
     retry_backoff: Option<Jsonb>,
-    lease: Option<Interval>,
+    lease: Interval,
 }
 
 /// `recur.enqueue(…)`.
@@ -92,7 +92,7 @@ fn enqueue(
         max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
         retry_backoff: retry_backoff
             .inspect(|backoff| check(Column::RetryBackoff, Value::Json(*backoff))),
-        lease: lease.inspect(|lease| check(Column::Lease, Value::Interval(interval::parts(lease)))),
+        lease: interval_or_default(Column::Lease, lease),
     };
     dispatch.enqueue()
 }
@@ -143,7 +143,7 @@ fn receive(
         notify_channel: None,
         max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
         retry_backoff: None,
-        lease: None,
+        lease: interval_or_default(Column::Lease, None),
     };
     dispatch.enqueue()
 }
@@ -159,7 +159,7 @@ impl OneTime {
         pg_uuid(id)
     }
 
-    /// Merges with a pending dispatch of the same key. Of two that come at the same time, the second waits for the
+    /// Merges with a pending dispatch of the same key. The lock makes the second of two concurrent calls wait for the
     /// first.
     fn merge(&self, owner_id: i32) -> Option<Uuid> {
         let key = self.dedup_key.as_deref()?;
@@ -218,7 +218,7 @@ impl OneTime {
         ];
         INSERT_ENQUEUED.with(|query| query.execute(&arguments));
         if scheduled_at > time::now() {
-            // The dispatcher announces it then.
+            // The dispatcher announces the dispatch at that instant.
             wakeup::available_on_commit(time::to_micros(scheduled_at));
         } else {
             announce::announce(&[Announcement {
@@ -295,4 +295,14 @@ fn int_or_default(column: Column, given: Option<i32>) -> i32 {
     };
     check(column, Value::Int(number));
     i32::try_from(number).unwrap_or(0)
+}
+
+fn interval_or_default(column: Column, given: Option<Interval>) -> Interval {
+    let span = match (&given, column.spec().default) {
+        (Some(interval), _) => interval::parts(interval),
+        (None, DefaultValue::Interval(span)) => span,
+        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
+    };
+    check(column, Value::Interval(span));
+    given.unwrap_or_else(|| interval::from_parts(span))
 }

@@ -43,7 +43,7 @@ impl End {
 
 /// A dispatch that has been moved to the history.
 pub struct Finished {
-    /// Which of the reports it was, counted from 0.
+    /// The number of the report, counted from 0.
     pub number: usize,
     pub id: Uuid,
     pub attempt: i32,
@@ -80,7 +80,7 @@ impl Results {
     }
 }
 
-/// Completes those of the reported attempts that are running and whose lease holds.
+/// Completes the reported attempts that are running and whose lease has not expired.
 pub fn complete(reports: Reports) -> Vec<Finished> {
     let arguments = [
         pg_uuids(reports.ids.iter().copied()).into(),
@@ -137,8 +137,8 @@ fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finis
     query.with(|query| query.rows(arguments, read))
 }
 
-/// Counts them in the progress of their actions, and notifies the contact of an action that has failed too often in a
-/// row.
+/// Counts finished dispatches in the progress of their actions. Notifies the contact of an action that has failed too
+/// often in a row.
 fn count(finished: &[Finished], end: End) {
     let actions: Vec<Uuid> = finished.iter().filter_map(|one| one.action).collect();
     if actions.is_empty() {

@@ -15,16 +15,16 @@ queries! {
     LOCK_IF_FREE = "queue/queries/lock_if_free.sql" (UUIDOID);
 }
 
-/// A group of an owner: groups of the same name that belong to others are other groups.
+/// A group of an owner: a group of the same name and another owner is another group.
 type Group = (String, i32);
 
-/// What the claim that is under way knows of groups.
+/// What the current claim knows of groups.
 #[derive(Default)]
 struct Groups {
-    /// When the claim began, which tells it from the one before.
+    /// When the claim began: a claim with another instant is another claim.
     claim: Option<pg_sys::TimestampTz>,
     known: HashMap<Group, State>,
-    /// How many groups it met of which a dispatch runs.
+    /// How many groups with a running dispatch the claim has met.
     met_running: usize,
 }
 
@@ -32,7 +32,7 @@ struct Groups {
 enum State {
     /// A dispatch of the group runs, or is about to.
     Taken,
-    /// The claim may start this dispatch. Whether it does depends on whether it gets the row.
+    /// The claim may start this dispatch, if it gets the lock on the row.
     Offered(Uuid),
 }
 
@@ -42,9 +42,9 @@ thread_local! {
 
 /// `recur_internal.group_is_free(lock_group, owner_id, id, claim)`: may this claim start this dispatch of the group?
 ///
-/// Two claims that look at the same time could both find that nothing of a group runs. So each claim first takes the
-/// group's lock and has it until its transaction ends, when the row says what the lock said. A claim that does not get
-/// the lock leaves the group to the one that has it or, as groups share locks, to a later claim.
+/// Two concurrent claims could both find that no dispatch of a group runs. So each claim first takes the group's lock
+/// until its transaction ends; from then on, the row shows that the group is taken. A claim that does not get the lock
+/// leaves the group to the claim that has it or, as groups share locks, to a later claim.
 #[pg_extern(sql = false)]
 fn group_is_free(
     lock_group: &str,
@@ -75,7 +75,7 @@ fn group_is_free(
     matches!(state, State::Offered(_))
 }
 
-/// A dispatch that no other transaction has locked is locked by this one, whose claim was offered it.
+/// Has this transaction locked the dispatch that the claim was offered? Yes, if no other transaction has.
 fn is_ours(dispatch: Uuid) -> bool {
     let locked = LOCK_IF_FREE.with(|query| query.row(&[pg_uuid(dispatch).into()], |_| ()));
     locked.is_some()
@@ -90,11 +90,11 @@ fn try_lock((name, owner_id): &Group) -> bool {
     advisory::try_lock(Space::LockGroup, advisory::key(bytes) % LOCKS)
 }
 
-/// Does a dispatch of the group run? Asked of what is committed now, in every isolation level.
+/// Does a dispatch of the group run? Reads what is committed now, in every isolation level.
 ///
-/// Each group is asked for by itself: while a snapshot is held open, the index keeps an entry for each dispatch that
-/// ever ran, and to read all of them took up to 100 ms after 200,000. A claim that meets many running groups reads all
-/// of them once: past 1,000 groups, one by one took 5.8 ms and all at once 2.6 ms.
+/// Groups are queried one by one: while a snapshot is held open, the index keeps an entry for each dispatch that ever
+/// ran, and to read all entries took up to 100 ms after 200,000. A claim that meets many running groups reads all of
+/// them once: past 1,000 groups, one by one took 5.8 ms and all at once 2.6 ms.
 fn runs(group: &Group) -> bool {
     const MANY: usize = 16;
     let arguments = [group.0.as_str().into(), group.1.into()];

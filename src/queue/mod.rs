@@ -1,6 +1,6 @@
 //! The queue of dispatches: enqueue, claim, report.
 //!
-//! Consumers write no table. Each function here learns what its caller sees, then works as the engine.
+//! Consumers write no table. Each function here looks up what its caller sees, then works as the engine.
 
 pub mod announce;
 mod claim;

@@ -1,4 +1,4 @@
-//! Dispatches that give way: to the next occurrence of their action, or because the action is deleted. Runs as the
+//! Cancels dispatches because the next occurrence of their action is due, or because the action is deleted. Runs as the
 //! engine.
 
 use super::finish::{self, End};

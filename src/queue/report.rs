@@ -1,7 +1,7 @@
 //! Reports of consumers on one attempt: complete, fail, extend, release.
 //!
-//! The attempt number fences. A consumer whose lease has expired can't speak for the consumer that took over: its
-//! report is refused with an SQLSTATE of its own, RC001, and changes nothing.
+//! The number of the attempt is the fence. A report on an attempt whose lease has expired is refused with the SQLSTATE
+//! RC001 and changes nothing: another consumer may have taken over.
 
 use super::finish::{self, End, Finished, Reports, Results};
 use super::requeue::{self, Requeue};
@@ -30,7 +30,7 @@ queries! {
     DISPATCH_STATE = "queue/queries/dispatch_state.sql" (UUIDOID, INT4ARRAYOID);
 }
 
-/// What a report answers: the row that complete, fail, extend, release, cancel and retry return.
+/// The row that complete, fail, extend, release, cancel and retry return.
 pub struct Answer {
     pub id: Uuid,
     pub status: &'static str,
@@ -94,7 +94,7 @@ impl Report {
 
 /// Why a report is not accepted.
 pub struct Rejection {
-    /// What the dispatch is; None if there is none that the consumer sees.
+    /// The status of the dispatch; None if the consumer sees no such dispatch.
     pub status: Option<String>,
     pub problem: String,
     pub detail: Option<String>,
@@ -203,7 +203,7 @@ fn leave_context(one: &Finished, action: Uuid, context: Jsonb, actor: &str) {
 
 /// A report on a dispatch that is locked now.
 pub struct Reported {
-    /// Which of the reports it was, counted from 0.
+    /// The number of the report, counted from 0.
     pub number: usize,
     pub running: Running,
     backoff: Option<String>,
@@ -290,7 +290,7 @@ fn give_back(
                 requeue::announce_each(&requeued, now);
                 for one in &requeued {
                     Answer {
-                        id: one.id,
+                        id: one.dispatch.id,
                         status: "pending",
                         attempt: one.attempt,
                         available_at: one.available_at,

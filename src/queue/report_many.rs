@@ -1,5 +1,5 @@
-//! Reports on many attempts at once: a few statements, however many they are. A report that is not accepted says why,
-//! and holds up no other.
+//! Reports on many attempts at once: a few statements, however many reports. A report that is not accepted is answered
+//! with the reason, and does not stop the others.
 
 use super::finish::{self, End, Reports, Results};
 use super::report::{self, Reported};
@@ -20,7 +20,7 @@ use recur_core::action::check_bytes;
 use recur_core::report::Outcome;
 use uuid::Uuid;
 
-/// Reports as they were handed over; a NULL among the ids or attempts stands for no dispatch and no attempt.
+/// Reports as the consumer sent them. A NULL among the ids or attempts becomes an id or attempt that does not exist.
 struct Batch {
     ids: Vec<Uuid>,
     attempts: Vec<i32>,
@@ -45,7 +45,7 @@ impl Batch {
         }
     }
 
-    /// Answers each report: what its dispatch is now, or why it was not accepted.
+    /// Answers each report: with the new status of the dispatch, or with the reason for not accepting the report.
     fn answer(&self, accepted: &[Option<&'static str>], answers: &ResultSet) {
         for ((id, attempt), status) in self.ids.iter().zip(&self.attempts).zip(accepted) {
             let (status, problem) = match status {

@@ -5,20 +5,19 @@ use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
-use crate::queue::announce;
+use crate::queue::announce::{self, ANNOUNCED_COLUMNS, Announceable};
 use crate::queue::finish::{self, End};
 use crate::queue::report::{self, Answer};
 use crate::runtime::engine;
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
-use recur_core::notify::Announcement;
 use uuid::Uuid;
 
 queries! {
     LOCK_DISPATCH = "recovery/queries/lock_dispatch.sql" (UUIDOID, INT4ARRAYOID);
     REQUEST_CANCEL = "recovery/queries/request_cancel.sql" (UUIDOID, TEXTOID);
-    RETRY = "recovery/queries/retry.sql" (UUIDOID, INT4ARRAYOID);
+    RETRY = "recovery/queries/retry.sql" {announced: ANNOUNCED_COLUMNS} (UUIDOID, INT4ARRAYOID);
 }
 
 /// `recur.cancel(id, reason)`.
@@ -74,22 +73,14 @@ fn retry(id: Option<PgUuid>, call: FunctionCallInfo) {
                 let answer = Answer {
                     id,
                     status: "pending",
-                    attempt: row.required(1),
-                    available_at: row.required_instant(2),
+                    attempt: row.required(9),
+                    available_at: row.required_instant(10),
                     cancel_requested: false,
                 };
-                let names = [5, 6, 7, 8].map(|ordinal| row.required::<String>(ordinal));
-                let scheduled_at = row.instant(4);
-                (
-                    answer,
-                    row.optional_uuid(3),
-                    scheduled_at,
-                    names,
-                    row.get::<String>(9),
-                )
+                (answer, Announceable::read(row))
             })
         });
-        let Some((answer, action_id, scheduled_at, names, channel)) = back else {
+        let Some((answer, dispatch)) = back else {
             let problem = |status: &str| {
                 format!(
                     "dispatch {id} is {status}: only what has failed or was cancelled can be retried"
@@ -97,22 +88,12 @@ fn retry(id: Option<PgUuid>, call: FunctionCallInfo) {
             };
             refuse(id, &visible, problem)
         };
-        let [namespace, tenant, provider, action_type] = &names;
-        announce::announce(&[Announcement {
-            id,
-            action_id,
-            scheduled_at: scheduled_at.unwrap_or(answer.available_at),
-            namespace,
-            tenant,
-            provider,
-            action_type,
-            channel: channel.as_deref(),
-        }]);
+        announce::announce(dispatch.announcement().as_slice());
         answer.put(&answers);
     });
 }
 
-/// A dispatch that is in another state, or none that the caller sees.
+/// Raises the error for a dispatch that is in another state, or that the caller does not see.
 fn refuse(id: Uuid, visible: &Visible, problem: impl FnOnce(&str) -> String) -> ! {
     let rejection = report::rejection(id, None, visible);
     match rejection.status {

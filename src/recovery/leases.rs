@@ -32,11 +32,11 @@ type Instant = DateTime<Utc>;
 
 const EXPIRED: &str = "lease expired";
 
-/// Takes dispatches, or only these, from consumers whose lease has expired, and returns how many.
+/// Takes dispatches, or only `only`, from consumers whose lease has expired, and returns how many.
 ///
-/// Set-wise, and past every row that another transaction has locked. The progress of actions is locked before their
-/// dispatches here, and not after them as elsewhere: a dispatch that is left for later is then not locked each time
-/// anew. There is no deadlock in that, because no lock is waited for.
+/// All at once, skipping every row that another transaction has locked. The progress of actions is locked before their
+/// dispatches here, and not after them as elsewhere: so a dispatch that must wait for its progress is not locked in
+/// vain. This order causes no deadlock, because the worker waits for no lock.
 pub fn expire(now: Instant, limit: i32, only: Option<&[Uuid]>) -> usize {
     let only = only.map(|ids| pg_uuids(ids.iter().copied()));
     let arguments = [
@@ -108,8 +108,8 @@ struct Recovery {
 impl Recovery {
     fn requeued(one: &Requeued) -> Recovery {
         Recovery {
-            id: one.id,
-            action: one.action,
+            id: one.dispatch.id,
+            action: one.dispatch.action,
             owner_id: one.owner_id,
             attempt: one.attempt,
             status: "pending",
@@ -172,7 +172,7 @@ fn recover(max_age: Option<Interval>) -> i64 {
         let shown = max_age.map_or("NULL".to_owned(), interval::text);
         SqlError::invalid_argument("max_age", &shown, "must be zero or longer")
             .with_hint(
-                "Runs that started longer ago are given up; choose it longer than any run takes.",
+                "Runs that started longer ago are given up; choose a max_age that is longer than any run takes.",
             )
             .raise()
     };

@@ -1,4 +1,4 @@
--- What a dispatch is now, for a report that is not accepted.
+-- The state of a dispatch, for the error of a report that is not accepted.
 -- $1 uuid: dispatch; $2 int[]: owners that the caller sees, NULL for all
 SELECT l.status, l.attempt, l.lease_expires_at::text
   FROM recur_internal.live_dispatches AS l

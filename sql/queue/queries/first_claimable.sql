@@ -1,9 +1,9 @@
--- Where the dispatches of a priority begin that can be claimed: past dead index entries, and past those that wait for
+-- The first dispatch of a priority that can be claimed: behind dead index entries, and behind dispatches that wait for
 -- their lock group. {pending} as in claim.sql. Whether a group runs is not asked with EXISTS, for which the planner may
--- read everything that runs.
+-- read all running dispatches.
 -- $1 timestamptz: now; $2 int: priority; $3, $4 timestamptz: available_at and created_at to begin at; $5 text: the
--- provider, if it is one; $6 text[]: providers; $7 text[]: action types; $8 text[]: namespaces; $9 text[]: tenants; $10
--- int[]: owners (each NULL for all); $11 int: the owner, if it is one
+-- provider, if there is only one; $6 text[]: providers; $7 text[]: action types; $8 text[]: namespaces; $9 text[]:
+-- tenants; $10 int[]: owners (each NULL for all); $11 int: the owner, if there is only one
 SELECT p.available_at, p.created_at
   FROM recur_internal.live_dispatches AS p
  WHERE {{pending}} AND p.priority = $2 AND (p.available_at, p.created_at) >= ($3, $4) AND p.available_at <= $1

@@ -4,8 +4,8 @@
 UPDATE recur_internal.live_dispatches AS l
    SET payload = $9, raw_payload = $10, metadata = $11
  WHERE l.id = (SELECT p.id FROM recur_internal.live_dispatches AS p
-                WHERE p.dedup_key = $1 AND p.status = 'pending' AND p.namespace = $2 AND p.tenant = $3 AND p.owner_id = $4
-                  AND p.provider = $5 AND p.action_type = $6 AND p.trigger = $7
+                WHERE p.dedup_key = $1 AND p.status = 'pending' AND p.namespace = $2 AND p.tenant = $3
+                  AND p.owner_id = $4 AND p.provider = $5 AND p.action_type = $6 AND p.trigger = $7
                   AND ($8 IS NULL OR p.created_at > clock_timestamp() - $8)
                 ORDER BY p.created_at DESC LIMIT 1
                   FOR UPDATE)

@@ -1,5 +1,5 @@
--- Moves a dispatch that has failed or was cancelled from the history back to the queue, with one attempt more where
--- none is left.
+-- Moves a dispatch that has failed or was cancelled from the history back to the queue. The dispatch gets one attempt
+-- more if none is left. {announced} is announced_columns.sql.
 -- $1 uuid: dispatch; $2 int[]: owners that the caller sees, NULL for all
 WITH back AS (
     DELETE FROM recur_internal.finished_dispatches AS f
@@ -7,9 +7,11 @@ WITH back AS (
     RETURNING f.*
 )
 INSERT INTO recur_internal.live_dispatches AS l
-       ({{live_dispatches except context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested}},
+       ({{live_dispatches except
+          context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested}},
         max_attempts, available_at)
-SELECT {{live_dispatches b except context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested}},
+SELECT {{live_dispatches b except
+         context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested}},
        greatest(b.max_attempts, b.attempt - b.releases + 1), clock_timestamp()
   FROM back AS b
-RETURNING l.attempt, l.available_at, l.action_id, l.scheduled_at, l.namespace, l.tenant, l.provider, l.action_type, l.notify_channel
+RETURNING {{announced}}, l.attempt, l.available_at
