@@ -13,18 +13,20 @@ use chrono::{DateTime, Utc};
 use pgrx::datum::{DatumWithOid, Interval, TimestampWithTimeZone};
 use pgrx::pg_sys::{self, FunctionCallInfo};
 use pgrx::prelude::*;
+use recur_core::action::Interval as Span;
 use recur_core::cursor::{Claim, Cost, Filter, Memory, Position, Step};
 use std::cell::RefCell;
 
 queries! {
-    CLAIM = "queue/queries/claim.sql" {pending: "p.status = 'pending'"}
+    CLAIM = "queue/queries/claim.sql" {pending: "p.status = 'pending'", longest: Span::LONGEST_TEXT}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
          TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
-    CLAIM_OF_OWNER = "queue/queries/claim.sql" {pending: "p.status < 'running' AND p.owner_id = $15"}
+    CLAIM_OF_OWNER = "queue/queries/claim.sql"
+        {pending: "p.status < 'running' AND p.owner_id = $15", longest: Span::LONGEST_TEXT}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
          TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
     CLAIM_OF_PROVIDER = "queue/queries/claim.sql"
-        {pending: "p.status <> 'running' AND p.owner_id = $15 AND p.provider = $7"}
+        {pending: "p.status <> 'running' AND p.owner_id = $15 AND p.provider = $7", longest: Span::LONGEST_TEXT}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
          TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
     NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: "p.status = 'pending'"}

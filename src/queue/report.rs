@@ -19,6 +19,7 @@ use chrono::{DateTime, Utc};
 use pgrx::datum::{Interval, Uuid as PgUuid};
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
+use recur_core::action::Interval as Span;
 use recur_core::action::{Json, check_bytes, check_object};
 use recur_core::backoff::RetryBackoff;
 use recur_core::report::{Outcome, Running};
@@ -26,7 +27,7 @@ use uuid::Uuid;
 
 queries! {
     LOCK_REPORTED = "queue/queries/lock_reported.sql" (UUIDARRAYOID, INT4ARRAYOID, INT4ARRAYOID);
-    EXTEND = "queue/queries/extend.sql" (UUIDOID, INT4OID, INTERVALOID, INT4ARRAYOID);
+    EXTEND = "queue/queries/extend.sql" {longest: Span::LONGEST_TEXT} (UUIDOID, INT4OID, INTERVALOID, INT4ARRAYOID);
     DISPATCH_STATE = "queue/queries/dispatch_state.sql" (UUIDOID, INT4ARRAYOID);
 }
 

@@ -3,6 +3,7 @@
 -- Within a priority the index is in the order of time: the scan ends at the first dispatch that is not available yet.
 -- {pending} selects the index of one owner, of one owner and provider, or of all, because a kept plan uses one index.
 -- Whether a higher priority waits is asked with ORDER BY: for EXISTS the planner may read another index from end to end.
+-- A restored row may have a lease that is longer than {longest}, the longest that is allowed.
 -- $1 timestamptz: now; $2 int: priority; $3, $4 timestamptz: available_at and created_at to begin at; $5 boolean: only
 -- if no higher priority waits; $6 text[]: providers, or NULL; $7 text: the provider, if there is only one; $8 text[]:
 -- action types, or NULL; $9 text[]: namespaces, or NULL; $10 text[]: tenants, or NULL; $11 int[]: owners that the caller
@@ -11,7 +12,7 @@
 WITH claimed AS (
     UPDATE recur_internal.live_dispatches AS l
        SET status = 'running', attempt = l.attempt + 1, claimed_by = $13, started_at = $1, cancel_requested = false,
-           lease_expires_at = clock_timestamp() + coalesce($14, l.lease),
+           lease_expires_at = clock_timestamp() + least(coalesce($14, l.lease), interval '{{longest}}'),
            (context, context_version) = (SELECT p.context, p.context_version FROM recur_internal.progress AS p
                                           WHERE p.action_id = l.action_id)
      WHERE l.id = ANY (ARRAY(

@@ -86,7 +86,7 @@ fn stored_rows_with_such_intervals_stop_no_claim() {
     // By provider and not, because these are two statements.
     for claim in ["claim(2)", "claim(2, ARRAY['test'])"] {
         let sql = format!(
-            "SELECT id, attempt, {} FROM recur.{claim} ORDER BY lease DESC NULLS LAST",
+            "SELECT id, attempt, {} FROM recur.{claim} ORDER BY lease DESC",
             years("lease_expires_at + interval '1 day'")
         );
         let rows = session.rows(&sql, &[]);
@@ -101,7 +101,7 @@ fn stored_rows_with_such_intervals_stop_no_claim() {
         assert_eq!(session.value::<i32>(&extended, &[&id]), 100);
     }
     let ids: Vec<Uuid> = session.column(
-        "SELECT id FROM recur_internal.live_dispatches ORDER BY lease NULLS LAST",
+        "SELECT id FROM recur_internal.live_dispatches ORDER BY lease DESC",
         &[],
     );
     let wait = years("available_at");
