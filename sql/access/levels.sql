@@ -63,14 +63,66 @@ END
 $$;
 COMMENT ON FUNCTION recur_internal.check_role IS 'Internal: raises unless there is such a role';
 
--- Runs as the owner of the objects, a superuser: the grants are the owner's, whoever may call this. The right to call
--- it belongs to the database's owner and to admins.
-CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
+-- The levels that roles have. Their rights stand in the access lists of views and functions. A dump has these lists too,
+-- but only a superuser may restore them: the rows of this table bring the rights back for the database's owner.
+CREATE TABLE recur_internal.levels (
+    role  oid  NOT NULL,
+    name  text NOT NULL,
+    level text NOT NULL,
+    CONSTRAINT levels_pkey PRIMARY KEY (role, level),
+    CONSTRAINT levels_level_known CHECK (level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin'))
+);
+COMMENT ON TABLE recur_internal.levels IS 'The levels that recur.grant_access has given to roles';
+COMMENT ON COLUMN recur_internal.levels.role IS 'The role, by its oid in this cluster';
+COMMENT ON COLUMN recur_internal.levels.name IS
+    'The name of the role when the row was written; a restore finds the role by it';
+COMMENT ON COLUMN recur_internal.levels.level IS 'reader, author, consumer, monitor, ticker or admin';
+-- A role that was dropped leaves its level to no namesake in another cluster.
+SELECT pg_catalog.pg_extension_config_dump('recur_internal.levels',
+                                           'WHERE role IN (SELECT r.oid FROM pg_catalog.pg_roles AS r)');
+
+-- Runs as the owner of the objects, a superuser: the grants are the owner's, also while the database's owner restores.
+CREATE FUNCTION recur_internal.level_inserted() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     object text;
+BEGIN
+    NEW.role := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.name);
+    IF NEW.role IS NULL THEN
+        RAISE WARNING USING
+            MESSAGE = format('level "%s" is not restored: there is no role "%s"', NEW.level, NEW.name),
+            HINT = 'Create the role, then call recur.grant_access.';
+        RETURN NULL;
+    END IF;
+    EXECUTE format('GRANT USAGE ON SCHEMA recur, recur_internal TO %I', NEW.name);
+    FOREACH object IN ARRAY recur_internal.views_of(NEW.level) LOOP
+        EXECUTE format('GRANT SELECT ON recur.%I TO %I', object, NEW.name);
+    END LOOP;
+    IF NEW.level IN ('author', 'admin') THEN
+        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', NEW.name);
+    END IF;
+    FOR object IN
+        SELECT p.oid::regprocedure::text FROM pg_proc AS p
+         WHERE p.pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+           AND p.proname = ANY (recur_internal.functions_of(NEW.level))
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', object, NEW.name);
+    END LOOP;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION recur_internal.level_inserted IS
+    'Internal: grants the rights of a level, to the role of the name in a new row';
+CREATE TRIGGER grant_rights BEFORE INSERT ON recur_internal.levels
+    FOR EACH ROW EXECUTE FUNCTION recur_internal.level_inserted();
+
+-- The right to call it belongs to the database's owner and to admins.
+CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
 BEGIN
     IF (grant_access.level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin')) IS NOT TRUE THEN
         RAISE invalid_parameter_value USING
@@ -78,20 +130,10 @@ BEGIN
                              coalesce(grant_access.level, 'NULL'));
     END IF;
     PERFORM recur_internal.check_role(grant_access.role);
-    EXECUTE format('GRANT USAGE ON SCHEMA recur, recur_internal TO %I', grant_access.role);
-    FOREACH object IN ARRAY recur_internal.views_of(grant_access.level) LOOP
-        EXECUTE format('GRANT SELECT ON recur.%I TO %I', object, grant_access.role);
-    END LOOP;
-    IF grant_access.level IN ('author', 'admin') THEN
-        EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', grant_access.role);
-    END IF;
-    FOR object IN
-        SELECT p.oid::regprocedure::text FROM pg_proc AS p
-         WHERE p.pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
-           AND p.proname = ANY (recur_internal.functions_of(grant_access.level))
-    LOOP
-        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', object, grant_access.role);
-    END LOOP;
+    -- Granted anew where the role has the level: there may be more functions than there were.
+    DELETE FROM recur_internal.levels AS l
+     WHERE l.role = quote_ident(grant_access.role)::regrole AND l.level = grant_access.level;
+    INSERT INTO recur_internal.levels (name, level) VALUES (grant_access.role, grant_access.level);
 END
 $$;
 COMMENT ON FUNCTION recur.grant_access IS
@@ -106,6 +148,7 @@ DECLARE
     kind text;
 BEGIN
     PERFORM recur_internal.check_role(revoke_access.role);
+    DELETE FROM recur_internal.levels AS l WHERE l.role = quote_ident(revoke_access.role)::regrole;
     EXECUTE format('REVOKE ALL ON SCHEMA recur, recur_internal FROM %I', revoke_access.role);
     FOREACH kind IN ARRAY '{TABLES,SEQUENCES,FUNCTIONS}'::text[] LOOP
         EXECUTE format('REVOKE ALL ON ALL %s IN SCHEMA recur, recur_internal FROM %I', kind, revoke_access.role);

@@ -71,6 +71,9 @@ GRANT TRUNCATE ON ALL TABLES IN SCHEMA recur_internal TO recur_engine;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA recur_internal TO recur_engine;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA recur_internal TO recur_engine;
 REVOKE EXECUTE ON FUNCTION recur_internal.extension_created FROM recur_engine;
+-- A new row of this table grants rights.
+REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON recur_internal.levels FROM recur_engine;
+GRANT UPDATE (name) ON recur_internal.levels TO recur_engine;
 GRANT SELECT ON recur.recurring_actions, recur.dispatches TO recur_engine;
 GRANT SELECT ON recur_internal.definitions, recur_internal.timers, recur_internal.progress TO recur_views;
 ALTER VIEW recur.recurring_actions OWNER TO recur_views;
