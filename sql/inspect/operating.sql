@@ -68,6 +68,12 @@ CREATE FUNCTION recur_internal.is_preloaded() RETURNS boolean
 COMMENT ON FUNCTION recur_internal.is_preloaded IS 'Internal: was pg_recur loaded when the server started?';
 
 -- Runs as the owner of the objects: it reads the tables, and the sessions of other roles.
+CREATE FUNCTION recur_internal.library_version() RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'library_version_wrapper';
+COMMENT ON FUNCTION recur_internal.library_version IS
+    'Internal: the version of the library, which the extension in this database should have as well';
+
 CREATE FUNCTION recur.doctor() RETURNS TABLE (severity text, finding text, remedy text)
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -75,6 +81,13 @@ AS $$
 DECLARE
     at timestamptz := clock_timestamp();
 BEGIN
+    RETURN QUERY
+    SELECT 'error',
+           format('the extension in this database has version %s, and the library %s: nothing fires by itself',
+                  e.extversion, recur_internal.library_version()),
+           'ALTER EXTENSION pg_recur UPDATE; where the library is the older one, restart the server with the new one.'
+      FROM pg_extension AS e
+     WHERE e.extname = 'pg_recur' AND e.extversion <> recur_internal.library_version();
     -- Not by shared_preload_libraries, which only superusers may read.
     IF NOT recur_internal.is_preloaded() THEN
         RETURN QUERY SELECT 'error', 'pg_recur is not preloaded: nothing fires by itself',

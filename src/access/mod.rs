@@ -7,5 +7,5 @@ mod owners;
 
 pub use owners::{
     Actor, Visible, WORKER, caller, caller_name, id_of_role, own_id, own_id_if_any, owner_ids_of,
-    session_name, visible,
+    refresh_names, session_name, visible,
 };

@@ -11,6 +11,8 @@ use std::rc::Rc;
 queries! {
     OWNERS = "access/queries/owners.sql" ();
     ADD_OWNER = "access/queries/add_owner.sql" (OIDOID, TEXTOID);
+    REFRESH_OWNER_NAMES = "access/queries/refresh_owner_names.sql" ();
+    REFRESH_LEVEL_NAMES = "access/queries/refresh_level_names.sql" ();
 }
 
 /// What the current role sees.
@@ -171,6 +173,12 @@ pub fn own_id_if_any() -> Option<i32> {
     let owners = owners();
     let own = owners.iter().find(|owner| owner.role == Some(role));
     own.map(|owner| owner.id)
+}
+
+/// Writes the present names of renamed roles into the tables that a restore finds roles by. Needs the engine's rights.
+pub fn refresh_names() {
+    REFRESH_OWNER_NAMES.with(|query| query.execute(&[]));
+    REFRESH_LEVEL_NAMES.with(|query| query.execute(&[]));
 }
 
 /// The owners whose role has this name now.

@@ -1,7 +1,7 @@
 //! What operators look at: statistics and workers.
 
 use crate::pg::time;
-use crate::runtime::{shared, stats};
+use crate::runtime::{installation, shared, stats};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, pg_sys, prelude::*};
@@ -81,6 +81,12 @@ fn workers() -> TableIterator<
 #[pg_extern(sql = false)]
 fn is_preloaded() -> bool {
     shared::available()
+}
+
+/// `recur_internal.library_version()`.
+#[pg_extern(sql = false)]
+fn library_version() -> &'static str {
+    installation::LIBRARY_VERSION
 }
 
 /// None where it has not happened.

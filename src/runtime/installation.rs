@@ -1,8 +1,10 @@
 //! Where the extension's objects are in this database.
 
 use crate::pg::index_scan::Index;
+use crate::pg::query::queries;
 use crate::pg::{catalog, invalidation};
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 use std::cell::{Cell, LazyCell};
 use std::ffi::CStr;
 
@@ -15,6 +17,13 @@ pub struct Installation {
     pub live_dispatches_later: Index,
     pub live_dispatches_leased: Index,
 }
+
+queries! {
+    EXTENSION_VERSION = "install/queries/extension_version.sql" ();
+}
+
+/// The version of this library. The objects of a database have the same one, or have to be updated.
+pub const LIBRARY_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 thread_local! {
     static KNOWN: Cell<Option<Installation>> = const { Cell::new(None) };
@@ -37,6 +46,23 @@ pub fn find() -> Option<Installation> {
         KNOWN.set(Some(found));
     }
     Some(found)
+}
+
+/// Raises where the objects of this database are of another version than this library: a worker would misread them.
+pub fn check_version() {
+    let version: Option<String> =
+        EXTENSION_VERSION.with(|query| query.row(&[], |row| row.required(1)));
+    let version = version.unwrap_or_default();
+    if version != LIBRARY_VERSION {
+        pgrx::ereport!(
+            ERROR,
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "the extension in this database has version {version}, and the library {LIBRARY_VERSION}: nothing \
+                 fires until ALTER EXTENSION pg_recur UPDATE"
+            )
+        );
+    }
 }
 
 fn relation_changed(relation: Option<pg_sys::Oid>) {

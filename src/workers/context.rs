@@ -71,6 +71,10 @@ impl WorkerContext {
             if known.is_some_and(|known| known != found) {
                 return None;
             }
+            // A library does not change while a process has it.
+            if known.is_none() {
+                installation::check_version();
+            }
             engine::become_engine_until_commit();
             Some((found, body()))
         });

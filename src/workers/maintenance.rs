@@ -1,7 +1,8 @@
-//! The maintenance worker of one database: expires leases, and truncates old history.
+//! The maintenance worker of one database: expires leases, truncates old history, and follows roles that are renamed.
 
 use super::backoff::Backoff;
 use super::context::{Interruption, WorkerContext};
+use crate::access;
 use crate::history::partition;
 use crate::pg::index_scan::LowerBound;
 use crate::pg::lock_timeout::LockTimeout;
@@ -23,11 +24,11 @@ const MAX_AT_FAULT: usize = 100;
 const LONGEST_LOCK_WAIT_MILLIS: i32 = 50;
 /// When to look again at expired leases whose rows are locked: a consumer is reporting, and its commit wakes no worker.
 const LOCKED_ELSEWHERE: Duration = Duration::from_millis(100);
-const CHECK_HISTORY_EVERY: Duration = Duration::from_secs(60);
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(60);
 
 pub fn serve(context: &mut WorkerContext) -> Exit {
     let mut backoff = Backoff::new();
-    let mut history_checked = None;
+    let mut house_kept = None;
     loop {
         signals::reload_settings();
         if context.must_leave() {
@@ -43,22 +44,37 @@ pub fn serve(context: &mut WorkerContext) -> Exit {
                 (WorkerState::BackingOff, pause)
             }
         };
-        if history_checked.is_none_or(|at: Instant| at.elapsed() > CHECK_HISTORY_EVERY) {
-            history_checked = Some(Instant::now());
-            match open_next_partition(context, time::now()) {
-                Ok(false) => {}
-                Ok(true) => log!(
-                    "pg_recur maintenance: next history partition opened database={:?}",
-                    context.database_name
-                ),
-                Err(Interruption::Exit(exit)) => return exit,
-                Err(Interruption::Failed(failure)) => {
-                    warn_of("retention", context, &failure, CHECK_HISTORY_EVERY)
-                }
+        if house_kept.is_none_or(|at: Instant| at.elapsed() > HOUSEKEEPING_EVERY) {
+            house_kept = Some(Instant::now());
+            if let Err(exit) = keep_house(context) {
+                return exit;
             }
         }
         context.report(state, sleep);
         latch::wait(sleep);
+    }
+}
+
+/// What has to be done now and then. An error is logged, and the work is tried again the next time.
+fn keep_house(context: &mut WorkerContext) -> Result<(), Exit> {
+    match open_next_partition(context, time::now()) {
+        Ok(false) => {}
+        Ok(true) => log!(
+            "pg_recur maintenance: next history partition opened database={:?}",
+            context.database_name
+        ),
+        Err(Interruption::Exit(exit)) => return Err(exit),
+        Err(Interruption::Failed(failure)) => {
+            warn_of("retention", context, &failure, HOUSEKEEPING_EVERY)
+        }
+    }
+    match context.transaction(c"pg_recur maintenance", access::refresh_names) {
+        Ok(()) => Ok(()),
+        Err(Interruption::Exit(exit)) => Err(exit),
+        Err(Interruption::Failed(failure)) => {
+            warn_of("refresh of names", context, &failure, HOUSEKEEPING_EVERY);
+            Ok(())
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::privileges::prepare;
 use pg_recur_tests::actions::row;
 use pg_recur_tests::queue::{NONE, claim_this, claimed, enqueue, idle_action, queue_for};
-use pg_recur_tests::{Cluster, Session};
+use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -113,6 +113,58 @@ fn a_role_that_leaves_a_team_no_longer_sees_its_actions() {
     admin.batch("DROP ROLE crew; CREATE ROLE crew; GRANT crew TO author");
     assert_eq!(author.count("recur.recurring_actions"), 0);
     assert_eq!(admin.count("recur.recurring_actions WHERE name = 'n'"), 1);
+}
+
+/// A restore finds roles by name: the names in the tables follow those of the roles.
+#[test]
+fn a_dump_has_the_new_name_of_a_renamed_role() {
+    let cluster = Cluster::start();
+    let mut admin = prepare(&cluster);
+    admin.batch("ALTER ROLE victim RENAME TO survivor");
+    // The maintenance worker looks when it starts, and now and then.
+    let restart = "SELECT count(pg_terminate_backend(pid)) FROM recur.workers
+                    WHERE database = current_database() AND kind = 'maintenance'";
+    eventually("the worker is there", || {
+        admin.value::<i64>(restart, &[]) == 1
+    });
+    for table in ["owners", "levels"] {
+        eventually("the new name is in the table", || {
+            admin.count(&format!("recur_internal.{table} WHERE name = 'survivor'")) > 0
+        });
+        assert_eq!(
+            admin.count(&format!("recur_internal.{table} WHERE name = 'victim'")),
+            0
+        );
+    }
+    let role: bool = admin.value(
+        "SELECT role = 'survivor'::regrole FROM recur_internal.owners WHERE name = 'survivor'",
+        &[],
+    );
+    assert!(role, "the owner is the same role");
+}
+
+/// From PostgreSQL 16 on a membership says whether a member may act as the role, and whether it sees what the role sees.
+#[test]
+fn a_member_without_the_set_option_can_not_act_as_the_owner() {
+    let cluster = Cluster::start();
+    let mut admin = prepare(&cluster);
+    if admin.value::<i32>("SELECT current_setting('server_version_num')::int", &[]) < 160_000 {
+        return;
+    }
+    admin.batch("CREATE ROLE team; GRANT team TO author WITH SET FALSE, INHERIT TRUE");
+    let mut author = cluster.session_as("author", "app");
+    assert_eq!(author.error(&insert("team")).0, "42501");
+    admin.batch(&insert("team"));
+    assert_eq!(author.count("recur.recurring_actions"), 1);
+    admin.batch("GRANT team TO author WITH SET TRUE, INHERIT FALSE");
+    assert_eq!(author.count("recur.recurring_actions"), 0);
+    author.batch(&insert("team").replace("'n'", "'m'"));
+    author.batch("SET ROLE team");
+    assert_eq!(
+        author.error("TABLE recur.recurring_actions").0,
+        "42501",
+        "the team has no level"
+    );
 }
 
 /// An admin sees the rows of all owners: of two actions of a name its own is meant, and never that of a dropped role

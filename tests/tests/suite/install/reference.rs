@@ -41,7 +41,7 @@ const UNCOMMENTED: &str = "
 
 /// C functions whose caller's search_path can't matter: they run no query, or one that names its table with the schema
 /// and no operator, for every row of a view.
-const WITHOUT_SEARCH_PATH: [&str; 19] = [
+const WITHOUT_SEARCH_PATH: [&str; 20] = [
     "recur.describe",
     "recur.is_valid_schedule",
     "recur.next_occurrence",
@@ -54,6 +54,7 @@ const WITHOUT_SEARCH_PATH: [&str; 19] = [
     "recur_internal.extension_created",
     "recur_internal.group_is_free",
     "recur_internal.is_preloaded",
+    "recur_internal.library_version",
     "recur_internal.occurrences_around",
     "recur_internal.occurrences_by_minute",
     "recur_internal.owner_changed",

@@ -67,6 +67,60 @@ fn workers_find_indexes_that_were_rebuilt_and_tables_whose_owner_changed() {
     assert_eq!(failures(), before, "{}", cluster.log());
 }
 
+/// After an upgrade of the package, the library is newer than the objects in the database.
+#[test]
+fn workers_hold_until_the_extension_has_the_version_of_the_library() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    starts_to_fire(&mut session, "tick");
+    let set_version = |session: &mut Session, version: &str| {
+        session.execute(
+            "UPDATE pg_extension SET extversion = $1 WHERE extname = 'pg_recur'",
+            &[&version],
+        );
+    };
+    let version: String = session.value(
+        "SELECT extversion FROM pg_extension WHERE extname = 'pg_recur'",
+        &[],
+    );
+    set_version(&mut session, "0.0.1");
+    session.batch(
+        "SELECT pg_terminate_backend(pid) FROM recur.workers WHERE database = current_database()",
+    );
+    let tries = || {
+        cluster
+            .log()
+            .matches("until ALTER EXTENSION pg_recur UPDATE")
+            .count()
+    };
+    eventually("a new worker sees the version", || tries() > 0);
+    let held = session.count("recur.dispatches");
+    eventually("an occurrence is overdue", || {
+        session
+            .count("recur_internal.timers WHERE due_at < clock_timestamp() - interval '1 second'")
+            == 1
+    });
+    let before = tries();
+    eventually("a worker has tried again since", || tries() > before);
+    assert_eq!(session.count("recur.dispatches"), held);
+    let row = &session.rows("SELECT severity, finding, remedy FROM recur.doctor()", &[])[0];
+    assert_eq!(row.get::<_, String>(0), "error");
+    assert_eq!(
+        row.get::<_, String>(1),
+        format!(
+            "the extension in this database has version 0.0.1, and the library {version}: nothing fires by itself"
+        )
+    );
+    assert!(
+        row.get::<_, String>(2)
+            .starts_with("ALTER EXTENSION pg_recur UPDATE")
+    );
+    set_version(&mut session, &version);
+    eventually("it fires again", || {
+        session.count("recur.dispatches") > held
+    });
+}
+
 #[test]
 fn settings_take_effect_on_reload() {
     let cluster = Cluster::start();
