@@ -41,6 +41,12 @@ pub fn acquire(space: Space, key: u64, mode: u32, unless_taken: bool) -> bool {
     result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
 }
 
+/// The key of something that belongs to an owner. Keys of two owners are never the same: no role can hold up another
+/// owner with a text whose hash is that of the other's.
+pub fn owned_key(owner_id: i32, hash: u32) -> u64 {
+    (u64::from(owner_id as u32) << 32) | u64::from(hash)
+}
+
 /// A key for a text: FNV-1a.
 pub fn key(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes

@@ -171,10 +171,8 @@ impl OneTime {
         let bytes = names
             .into_iter()
             .flat_map(|name| name.bytes().chain([0x1f]));
-        advisory::lock(
-            Space::DedupKey,
-            advisory::key(bytes.chain(owner_id.to_le_bytes())),
-        );
+        let hash = advisory::key(bytes) as u32;
+        advisory::lock(Space::DedupKey, advisory::owned_key(owner_id, hash));
         let arguments = [
             key.into(),
             self.namespace.as_str().into(),

@@ -6,7 +6,7 @@ use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 queries! {
@@ -24,6 +24,8 @@ struct Groups {
     /// When the claim began: a claim with another instant is another claim.
     claim: Option<pg_sys::TimestampTz>,
     known: HashMap<Group, State>,
+    /// The locks that the claim has taken.
+    locks: HashSet<u64>,
     /// How many groups with a running dispatch the claim has met.
     met_running: usize,
 }
@@ -44,7 +46,7 @@ thread_local! {
 ///
 /// Two concurrent claims could both find that no dispatch of a group runs. So each claim first takes the group's lock
 /// until its transaction ends; from then on, the row shows that the group is taken. A claim that does not get the lock
-/// leaves the group to the claim that has it or, as groups share locks, to a later claim.
+/// leaves the group to the claim that has it or, as groups of an owner share locks, to a later claim.
 #[pg_extern(sql = false)]
 fn group_is_free(
     lock_group: &str,
@@ -81,13 +83,26 @@ fn is_ours(dispatch: Uuid) -> bool {
     locked.is_some()
 }
 
-/// Groups share this many locks: the server's lock table has room for some thousands, of all sessions together, and a
-/// claim may meet more groups than that. Two groups that share a lock do not conflict within one claim.
-const LOCKS: u64 = 1024;
+/// The groups of an owner share this many locks, and a claim takes no more than this: the server's lock table has room
+/// for some thousands, of all sessions together, and a claim may meet more groups than that. Two groups that share a
+/// lock do not conflict within one claim.
+const LOCKS: usize = 1024;
 
 fn try_lock((name, owner_id): &Group) -> bool {
-    let bytes = name.bytes().chain(owner_id.to_le_bytes());
-    advisory::try_lock(Space::LockGroup, advisory::key(bytes) % LOCKS)
+    let slot = advisory::key(name.bytes()) % LOCKS as u64;
+    let key = advisory::owned_key(*owner_id, slot as u32);
+    let (is_held, held) = GROUPS.with_borrow(|groups| {
+        let held = &groups.locks;
+        (held.contains(&key), held.len())
+    });
+    if is_held {
+        return true;
+    }
+    let is_locked = held < LOCKS && advisory::try_lock(Space::LockGroup, key);
+    if is_locked {
+        GROUPS.with_borrow_mut(|groups| groups.locks.insert(key));
+    }
+    is_locked
 }
 
 /// Does a dispatch of the group run? Reads what is committed now, in every isolation level.

@@ -11,3 +11,4 @@ mod numbers;
 mod plans;
 mod reports;
 mod spans;
+mod strangers;
