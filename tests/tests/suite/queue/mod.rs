@@ -9,6 +9,7 @@ mod isolation;
 mod lock_groups;
 mod numbers;
 mod plans;
+mod prepared;
 mod reports;
 mod spans;
 mod strangers;
