@@ -187,7 +187,8 @@ fn a_dump_brings_everything_back() {
         let owners: Vec<String> = session.value(
             "SELECT array_agg(DISTINCT o)
                FROM (SELECT relowner::regrole::text FROM pg_class
-                      WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+                      WHERE oid <> 'recur.recurring_actions'::regclass
+                        AND relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
                      UNION ALL
                      SELECT proowner::regrole::text FROM pg_proc
                       WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)) AS x (o)",
