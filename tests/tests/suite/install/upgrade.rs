@@ -127,7 +127,7 @@ fn an_older_version_is_upgraded_in_place() {
 /// Each of these is a difference that an upgrade script could leave behind.
 const DEVIATIONS: [&str; 20] = [
     "DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW recur.stats AS '
-                         || replace(pg_get_viewdef('recur.stats'), 'errors,', 'errors + 0 AS errors,'); END $$",
+                         || regexp_replace(pg_get_viewdef('recur.stats'), 'errors,', 'errors + 0 AS errors,'); END $$",
     "ALTER VIEW recur.dispatches RESET (security_barrier)",
     "ALTER TABLE recur_internal.progress SET (fillfactor = 81)",
     "ALTER TABLE recur_internal.timers DISABLE TRIGGER wake_dispatcher",
