@@ -141,6 +141,14 @@ BEGIN
       FROM pg_stat_activity AS s
      WHERE s.datname = current_database() AND s.xact_start < at - interval '1 hour'
        AND s.backend_type = 'client backend';
+    RETURN QUERY
+    SELECT 'error',
+           format('the NOTIFY queue is %s %% full: pg_recur sends no notifications',
+                  round((100 * u.usage)::numeric, 1)),
+           'A session listens and does not end its transaction: end it, if need be with pg_terminate_backend. '
+           'The server''s log names one. Consumers that poll go on.'
+      FROM (SELECT pg_notification_queue_usage() AS usage) AS u
+     WHERE 100 * u.usage > current_setting('recur.notify_queue_limit')::int;
 END
 $$;
 COMMENT ON FUNCTION recur.doctor IS

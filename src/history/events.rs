@@ -5,13 +5,15 @@
 use super::partition;
 use crate::access::{Actor, WORKER};
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
+use crate::runtime::notify_queue;
 use uuid::Uuid;
 
 queries! {
-    RECORD_EVENTS = "history/queries/record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+    RECORD_EVENTS = "history/queries/record_events.sql"
+        (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
     RECORD_CHANGES = "history/queries/record_changes.sql"
-        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID);
-    NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID);
+        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID, BOOLOID);
+    NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
 }
 
 /// Events of workers, collected column by column.
@@ -40,6 +42,7 @@ impl WorkerEvents {
             self.details.into(),
             WORKER.into(),
             partition::current().into(),
+            notify_queue::has_room().into(),
         ];
         RECORD_EVENTS.with(|query| query.execute(&arguments));
     }
@@ -83,6 +86,7 @@ pub fn record_changes(changes: &[Change], actor: &Actor) {
         actor.name.as_str().into(),
         actor.login.as_deref().into(),
         partition::current().into(),
+        notify_queue::has_room().into(),
     ];
     RECORD_CHANGES.with(|query| query.execute(&arguments));
 }
@@ -98,6 +102,7 @@ pub fn notify_contacts(problems: Vec<(Uuid, String)>) {
         texts.into(),
         WORKER.into(),
         partition::current().into(),
+        notify_queue::has_room().into(),
     ];
     NOTIFY_CONTACTS.with(|query| query.execute(&arguments));
 }

@@ -4,7 +4,7 @@ use crate::pg::index_scan::{self, LowerBound};
 use crate::pg::query::{Row, fragment, queries};
 use crate::pg::{subtransaction, time};
 use crate::runtime::stats::Lateness;
-use crate::runtime::{installation, settings};
+use crate::runtime::{installation, notify_queue, settings};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
@@ -66,7 +66,7 @@ impl Announceable {
 
 /// Announces dispatches that are available: each by itself, or, if there are many, counted by channel and provider.
 pub fn announce(announcements: &[Announcement]) {
-    if announcements.is_empty() {
+    if announcements.is_empty() || !notify_queue::has_room() {
         return;
     }
     let channel = settings::notify_channel();
@@ -82,6 +82,9 @@ pub fn announce(announcements: &[Announcement]) {
 
 /// Announces dispatches by count: (channel, provider, count).
 pub fn announce_counts<'a>(counts: impl IntoIterator<Item = (Option<&'a str>, &'a str, i64)>) {
+    if !notify_queue::has_room() {
+        return;
+    }
     let channel = settings::notify_channel();
     for message in notify::encode_counts(counts.into_iter().collect::<Vec<_>>(), &channel) {
         send(&message);
@@ -172,7 +175,7 @@ fn announce_groups(counted: &[Group]) -> Vec<Lateness> {
 
 /// Sends messages. A message that can't be sent, for instance because of its channel, does not stop the others.
 fn send_or_warn(messages: Vec<Notification>) {
-    if messages.is_empty() {
+    if messages.is_empty() || !notify_queue::has_room() {
         return;
     }
     let failed =

@@ -8,6 +8,7 @@ pub mod environment;
 pub mod hooks;
 mod install;
 pub mod installation;
+pub mod notify_queue;
 pub mod settings;
 pub mod shared;
 pub mod stats;

@@ -28,6 +28,7 @@ static NOTIFY_CHANNEL: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"recur"));
 static NOTIFY_DETAIL: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c"routing"));
+static NOTIFY_QUEUE_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(50);
 static NOTIFY_EACH_MAX: GucSetting<i32> = GucSetting::<i32>::new(100);
 
 pub fn define() {
@@ -183,6 +184,16 @@ fn define_limits() {
         GucFlags::UNIT_KB,
     );
     GucRegistry::define_int_guc(
+        c"recur.notify_queue_limit",
+        c"How full the server's NOTIFY queue may be, in percent, before dispatching goes on without notifications.",
+        c"A full queue would fail every transaction that notifies. Consumers then find dispatches when they poll.",
+        &NOTIFY_QUEUE_LIMIT,
+        0,
+        100,
+        GucContext::Sighup,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
         c"recur.notify_each_max",
         c"Up to this number, the dispatches of a batch are announced one by one; more as a count per provider.",
         c"",
@@ -311,6 +322,11 @@ pub fn notify_channel() -> String {
 
 pub fn notify_detail() -> Detail {
     text(&NOTIFY_DETAIL, "").parse().unwrap_or(Detail::Routing)
+}
+
+/// From 0 to 1.
+pub fn notify_queue_limit() -> f64 {
+    f64::from(NOTIFY_QUEUE_LIMIT.get()) / 100.0
 }
 
 pub fn notify_each_max() -> usize {

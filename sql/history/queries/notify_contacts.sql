@@ -1,6 +1,7 @@
 -- Notifies the contact of each action, or else its owner, of a problem: at most once in a mute_interval. A row of
 -- progress that a consumer has locked is skipped, at the price of one notification too many.
--- $1 uuid[]: actions; $2 text[]: problems; $3 text: actor; $4 smallint: history partition
+-- $1 uuid[]: actions; $2 text[]: problems; $3 text: actor; $4 smallint: history partition; $5 boolean: the
+-- NOTIFY queue has room
 WITH notified AS (
     SELECT d.id, d.owner_id, coalesce(d.contact, recur_internal.owner_name(d.owner_id)) AS contact, u.problem
       FROM unnest($1, $2) AS u (action_id, problem)
@@ -23,3 +24,4 @@ WITH notified AS (
 )
 SELECT pg_notify('recur_events', json_build_object('id', r.id, 'kind', r.kind, 'action_id', r.action_id)::text)
   FROM recorded AS r
+ WHERE $5

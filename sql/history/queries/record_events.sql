@@ -1,6 +1,7 @@
 -- Events that workers record. All of them are stored; which are announced depends on mute and mute_interval. A row of
 -- progress that a consumer has locked is skipped: the dispatcher waits for no lock.
--- $1 uuid[]: actions; $2 text[]: kinds; $3 text[]: details, as JSON; $4 text: actor; $5 smallint: history partition
+-- $1 uuid[]: actions; $2 text[]: kinds; $3 text[]: details, as JSON; $4 text: actor; $5 smallint: history partition;
+-- $6 boolean: the NOTIFY queue has room
 WITH recorded AS (
     INSERT INTO recur_internal.events (kind, action_id, owner_id, actor, detail, partition)
     SELECT u.kind, u.action_id, d.owner_id, $4, u.detail::jsonb, $5
@@ -11,7 +12,7 @@ WITH recorded AS (
     SELECT d.id, d.mute_interval IS NOT NULL AS is_limited
       FROM recur_internal.definitions AS d
       JOIN recur_internal.progress AS p ON p.action_id = d.id
-     WHERE d.id = ANY ($1) AND NOT d.mute
+     WHERE $6 AND d.id = ANY ($1) AND NOT d.mute
        AND (d.mute_interval IS NULL OR p.last_notified_at IS NULL OR p.last_notified_at <= now() - d.mute_interval)
 ), noted AS (
     UPDATE recur_internal.progress AS p

@@ -10,5 +10,6 @@ mod low_water;
 mod manual;
 mod misfires;
 mod notifications;
+mod notify_queue;
 mod open_transactions;
 mod staging;
