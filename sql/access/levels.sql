@@ -63,8 +63,8 @@ END
 $$;
 COMMENT ON FUNCTION recur_internal.check_role IS 'Internal: raises unless there is such a role';
 
--- The levels that roles have. Their rights stand in the access lists of views and functions. A dump has these lists too,
--- but only a superuser may restore them: the rows of this table bring the rights back for the database's owner.
+-- The levels that roles have. Their rights stand in the access lists of views and functions. A dump has these lists
+-- too, but only a superuser may restore them: the rows of this table bring the rights back for the database's owner.
 CREATE TABLE recur_internal.levels (
     role  oid  NOT NULL,
     name  text NOT NULL,

@@ -22,8 +22,8 @@ COMMENT ON SCHEMA recur_internal IS
     'pg_recur: tables and helpers behind schema recur; users read and write through schema recur';
 
 -- Two roles that log in nowhere and have no members:
--- * recur_engine reads and writes the tables, for workers and for functions, whichever role calls them. It owns nothing,
---   so a trigger or an index expression that runs as this role can reach nothing beyond the rows of pg_recur.
+-- * recur_engine reads and writes the tables, for workers and for functions, whichever role calls them. It owns
+--   nothing, so a trigger or an index expression that runs as this role can reach nothing beyond the rows of pg_recur.
 -- * recur_views owns the view that authors write to, and may only read the tables behind it: who may lock a view for
 --   writing may lock its tables as far as the owner of the view may.
 DO $$
@@ -32,7 +32,7 @@ DECLARE
 BEGIN
     FOR wanted IN
         VALUES ('recur_engine', 'pg_recur: reads and writes the tables of the extension in every database that has it'),
-               ('recur_views', 'pg_recur: owns the view that authors write to, in every database that has the extension')
+               ('recur_views', 'pg_recur: owns the view that authors write to, in every database that has it')
     LOOP
         IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = wanted.column1) THEN
             BEGIN

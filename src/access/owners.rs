@@ -225,8 +225,8 @@ fn owner_name(id: i32) -> Option<String> {
     Some(current_name(&owners[found]))
 }
 
-/// Row trigger on `recur_internal.owners`. A restored row has the role's oid of another cluster, so the name decides. The
-/// engine knows the role.
+/// Row trigger on `recur_internal.owners`. A restored row has the role's oid of another cluster, so the name decides.
+/// The engine knows the role.
 #[pg_trigger(sql = false)]
 fn owner_changed<'a>(
     trigger: &'a PgTrigger<'a>,

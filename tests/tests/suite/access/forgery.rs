@@ -53,6 +53,7 @@ fn insert(table: &str, columns: &[(&str, &str)]) -> String {
         ("attempt", "0"),
         ("releases", "0"),
         ("max_attempts", "1"),
+        ("lease", "interval '1 minute'"),
         ("available_at", "now()"),
         ("cancel_requested", "false"),
         ("created_at", "now()"),

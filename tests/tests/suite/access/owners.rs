@@ -143,7 +143,7 @@ fn a_dump_has_the_new_name_of_a_renamed_role() {
     assert!(role, "the owner is the same role");
 }
 
-/// From PostgreSQL 16 on a membership says whether a member may act as the role, and whether it sees what the role sees.
+/// From PostgreSQL 16 on, a membership says whether a member may act as the role, and whether it has the role's rights.
 #[test]
 fn a_member_without_the_set_option_can_not_act_as_the_owner() {
     let cluster = Cluster::start();

@@ -33,7 +33,8 @@ fn fill(cluster: &Cluster, owner: &str) {
          SELECT recur.create('yearly', '@yearly', 'p', 'a', timezone => 'Europe/Berlin', context => '{\"n\": 1}',
                              subject => 's');
          SELECT recur.update(recur.id_of('yearly', subject => 's'), '{\"context\": {\"n\": 2}}');
-         SELECT recur.pause(id, 'holidays') FROM recur.create('paused', '3h', 'p', 'a', starts_at => '2020-01-01Z') AS id;
+         SELECT recur.pause(id, 'holidays')
+           FROM recur.create('paused', '3h', 'p', 'a', starts_at => '2020-01-01Z') AS id;
          SELECT recur.create('twin', '90m', 'p', 'a');
          SELECT recur.create('twin', '90m', 'p', 'a', on_existing => 'add_another');
          SELECT recur.delete(id) FROM recur.create('gone', '@daily', 'p', 'a') AS id;
