@@ -42,5 +42,7 @@ SELECT f.id, f.action_id, d.name, f.scheduled_at, f.namespace, f.tenant, recur_i
  ORDER BY f.finished_at DESC;
 COMMENT ON VIEW recur.dead_letters IS
     'What has failed for good, the newest first; recur.retry gives a dispatch another chance';
+COMMENT ON COLUMN recur.dead_letters.id IS 'Identifies the dispatch: what recur.retry takes';
+COMMENT ON COLUMN recur.dead_letters.payload IS 'The arguments, as they were when the dispatch came due';
 COMMENT ON COLUMN recur.dead_letters.name IS 'The name of the action';
 COMMENT ON COLUMN recur.dead_letters.owner IS 'The owner of the dispatch';
