@@ -100,7 +100,7 @@ fn claim(
         namespaces: known(namespaces),
         tenants: known(tenants),
         lease,
-        consumer: consumer.unwrap_or_else(default_consumer),
+        consumer: checked_consumer(consumer).or_raise(),
         role: access::caller().to_u32(),
         owner: visible.only_owner(),
         visible,
@@ -126,6 +126,20 @@ fn checked_limit(limit: Option<i32>) -> Result<u32, SqlError> {
 
 fn known(names: Names) -> Option<Vec<String>> {
     names.map(|names| names.into_iter().flatten().collect())
+}
+
+/// The name is stored with each dispatch.
+const LONGEST_CONSUMER: usize = 255;
+
+fn checked_consumer(consumer: Option<String>) -> Result<String, SqlError> {
+    let Some(consumer) = consumer else {
+        return Ok(default_consumer());
+    };
+    if consumer.chars().nth(LONGEST_CONSUMER).is_some() {
+        let problem = format!("must have at most {LONGEST_CONSUMER} characters");
+        return Err(SqlError::invalid_argument("consumer", &consumer, &problem));
+    }
+    Ok(consumer)
 }
 
 /// The application's name, or else that of the role that logged in.

@@ -22,7 +22,7 @@ use pgrx::prelude::*;
 use recur_core::action::Interval as Span;
 use recur_core::action::{Json, check_bytes, check_object};
 use recur_core::backoff::RetryBackoff;
-use recur_core::report::{Outcome, Running};
+use recur_core::report::{Outcome, Running, stored_reason};
 use uuid::Uuid;
 
 queries! {
@@ -244,11 +244,11 @@ pub fn lock_reported(ids: &[Uuid], attempts: &[i32], visible: &Visible) -> Vec<R
 fn fail(
     id: Option<PgUuid>,
     attempt: Option<i32>,
-    reason: Option<String>,
+    reason: Option<&str>,
     retry: Option<bool>,
     call: FunctionCallInfo,
 ) {
-    let reason = reason.unwrap_or_else(|| "no reason given".to_owned());
+    let reason = stored_reason(reason);
     let retry = retry.unwrap_or(true);
     give_back(
         Report::new(id, attempt),

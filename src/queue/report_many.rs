@@ -17,7 +17,8 @@ use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
 use recur_core::action::check_bytes;
-use recur_core::report::Outcome;
+use recur_core::report::{Outcome, stored_reason};
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// Reports as the consumer sent them. A NULL among the ids or attempts becomes an id or attempt that does not exist.
@@ -119,6 +120,10 @@ fn fail_many(
 ) {
     let batch = Batch::new(ids, attempts);
     let reasons = reasons.unwrap_or_default();
+    let reasons: Vec<_> = reasons
+        .iter()
+        .map(|one| stored_reason(one.as_deref()))
+        .collect();
     check_length("reasons", reasons.len(), batch.ids.len());
     let retry = retry.unwrap_or(true);
     let answers = ResultSet::begin(call);
@@ -133,7 +138,7 @@ fn fail_many(
 
 fn fail_all(
     locked: &[Reported],
-    reasons: &[Option<String>],
+    reasons: &[Cow<str>],
     retry: bool,
     accepted: &mut [Option<&'static str>],
 ) {
@@ -141,9 +146,7 @@ fn fail_all(
     let (mut again, mut failed, mut cancelled) = (Vec::new(), Vec::new(), Vec::new());
     for reported in locked {
         let id = reported.running.id;
-        let reason = reasons[reported.number]
-            .as_deref()
-            .unwrap_or("no reason given");
+        let reason = reasons[reported.number].as_ref();
         accepted[reported.number] = Some(match reported.fail(retry, now) {
             Outcome::Retry { available_at } => {
                 again.push(Requeue {

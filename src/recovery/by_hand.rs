@@ -12,6 +12,7 @@ use crate::runtime::engine;
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
+use recur_core::report::stored_reason;
 use uuid::Uuid;
 
 queries! {
@@ -22,7 +23,8 @@ queries! {
 
 /// `recur.cancel(id, reason)`.
 #[pg_extern(sql = false)]
-fn cancel(id: Option<PgUuid>, reason: Option<String>, call: FunctionCallInfo) {
+fn cancel(id: Option<PgUuid>, reason: Option<&str>, call: FunctionCallInfo) {
+    let reason = reason.map(|reason| stored_reason(Some(reason)));
     let id = plain_uuid(given("id", id).or_raise());
     let visible = access::visible();
     let answers = ResultSet::begin(call);
@@ -40,12 +42,12 @@ fn cancel(id: Option<PgUuid>, reason: Option<String>, call: FunctionCallInfo) {
                     Answer::finished(&one, End::Cancelled).put(&answers);
                 }
             }
-            Some(_) => request_cancel(id, reason).put(&answers),
+            Some(_) => request_cancel(id, reason.as_deref()).put(&answers),
         }
     });
 }
 
-fn request_cancel(id: Uuid, reason: Option<String>) -> Answer {
+fn request_cancel(id: Uuid, reason: Option<&str>) -> Answer {
     let arguments = [pg_uuid(id).into(), reason.into()];
     let running = REQUEST_CANCEL.with(|query| {
         query.row(&arguments, |row| Answer {

@@ -193,3 +193,33 @@ fn a_claimed_dispatch_is_completed_once() {
     let unknown = session.error(&format!("SELECT recur.complete('{}', 1)", Uuid::nil()));
     assert_eq!(unknown.0, "P0002");
 }
+
+/// Reasons are kept for each attempt, and the consumer's name with each dispatch.
+#[test]
+fn long_reasons_are_cut_and_long_names_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let mut claim = |session: &mut Session| -> Uuid {
+        session.execute("SELECT recur.enqueue('p', 'a', max_attempts => 2)", &[]);
+        session.value("SELECT id FROM recur.claim(1)", &[])
+    };
+    let long = "x".repeat(10_000);
+    for report in [
+        "SELECT recur.fail($1, 1, $2, retry => false)",
+        "SELECT recur.fail_many(ARRAY[$1::uuid], ARRAY[1], ARRAY[$2], retry => false)",
+        "SELECT recur.cancel($1, $2)",
+    ] {
+        let id = claim(&mut session);
+        session.execute(report, &[&id, &long]);
+        let stored: String =
+            session.value("SELECT error FROM recur.dispatches WHERE id = $1", &[&id]);
+        assert_eq!(stored, format!("{}…", &long[..8_000]), "{report}");
+    }
+    let claims = "SELECT id FROM recur.claim(1, consumer => repeat('x', 256))";
+    let (state, message, _) = refused(&mut session, claims);
+    assert_eq!(state, "22023");
+    assert!(
+        message.ends_with("\": must have at most 255 characters"),
+        "{message}"
+    );
+}
