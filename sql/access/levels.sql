@@ -134,6 +134,13 @@ BEGIN
     DELETE FROM recur_internal.levels AS l
      WHERE l.role = quote_ident(grant_access.role)::regrole AND l.level = grant_access.level;
     INSERT INTO recur_internal.levels (name, level) VALUES (grant_access.role, grant_access.level);
+    -- A role becomes an owner when it first writes. Two sessions of a new role would wait for each other then, for as
+    -- long as the first one's transaction is open.
+    IF grant_access.level IN ('author', 'admin') THEN
+        INSERT INTO recur_internal.owners (role, name)
+        VALUES (quote_ident(grant_access.role)::regrole, grant_access.role)
+            ON CONFLICT DO NOTHING;
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION recur.grant_access IS
