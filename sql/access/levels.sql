@@ -59,9 +59,17 @@ BEGIN
             MESSAGE = format('invalid role "%s": there is no such role', check_role.role),
             HINT = 'CREATE ROLE makes one.';
     END IF;
+    -- Their rights are those that the extension works with: without them, the workers of the database would stop.
+    IF check_role.role IN ('recur_engine', 'recur_views', 'pg_database_owner') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid role "%s": the extension itself depends on the rights of this role',
+                             check_role.role),
+            HINT = 'Levels are for roles of your own.';
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION recur_internal.check_role IS 'Internal: raises unless there is such a role';
+COMMENT ON FUNCTION recur_internal.check_role IS
+    'Internal: raises unless there is such a role, and it is none of those that the extension depends on';
 
 -- The levels that roles have. Their rights stand in the access lists of views and functions. A dump has these lists
 -- too, but only a superuser may restore them: the rows of this table bring the rights back for the database's owner.
