@@ -1,5 +1,5 @@
--- Who may do what. PUBLIC has nothing; recur.grant_access gives a role a level. What a role sees is decided in the
--- views and functions: the rows of owners whose rights it has, for an admin those of all.
+-- Who may do what. PUBLIC has no rights; recur.grant_access gives a role a level. Views and functions decide which rows
+-- a role sees: those of owners whose rights the role has, and for an admin all rows.
 
 -- What each level may call. A new function is named here, or no role can call it.
 CREATE FUNCTION recur_internal.functions_of(level text) RETURNS text[]
@@ -71,25 +71,41 @@ $$;
 COMMENT ON FUNCTION recur_internal.check_role IS
     'Internal: raises unless there is such a role, and it is none of those that the extension depends on';
 
--- The levels that roles have. Their rights stand in the access lists of views and functions. A dump has these lists
--- too, but only a superuser may restore them: the rows of this table bring the rights back for the database's owner.
+-- Every level may call functions, so the lists above are the list of levels.
+CREATE FUNCTION recur_internal.check_level(level text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF recur_internal.functions_of(coalesce(check_level.level, '')) = '{}' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('invalid level "%s": must be reader, author, consumer, monitor, ticker or admin',
+                             coalesce(check_level.level, 'NULL'));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION recur_internal.check_level IS 'Internal: raises unless there is such a level';
+
+-- The levels that roles have. The rights of a level are in the access lists of views and functions. A dump has these
+-- lists, too, but only a superuser can restore them: the rows of this table restore the rights for the database's
+-- owner.
 CREATE TABLE recur_internal.levels (
     role  oid  NOT NULL,
     name  text NOT NULL,
     level text NOT NULL,
-    CONSTRAINT levels_pkey PRIMARY KEY (role, level),
-    CONSTRAINT levels_level_known CHECK (level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin'))
+    CONSTRAINT levels_pkey PRIMARY KEY (role, level)
 );
 COMMENT ON TABLE recur_internal.levels IS 'The levels that recur.grant_access has given to roles';
 COMMENT ON COLUMN recur_internal.levels.role IS 'The role, by its oid in this cluster';
 COMMENT ON COLUMN recur_internal.levels.name IS
     'The name of the role when the row was written; a restore finds the role by it';
 COMMENT ON COLUMN recur_internal.levels.level IS 'reader, author, consumer, monitor, ticker or admin';
--- A role that was dropped leaves its level to no namesake in another cluster.
+-- Levels of dropped roles are not dumped: in another cluster a role of the same name would get them.
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.levels',
                                            'WHERE role IN (SELECT r.oid FROM pg_catalog.pg_roles AS r)');
 
--- Runs as the owner of the objects, a superuser: the grants are the owner's, also while the database's owner restores.
+-- Runs as the owner of the objects, a superuser, so that the objects' owner is the grantor, also while the database's
+-- owner restores.
 CREATE FUNCTION recur_internal.level_inserted() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -97,6 +113,7 @@ AS $$
 DECLARE
     object text;
 BEGIN
+    PERFORM recur_internal.check_level(NEW.level);
     NEW.role := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.name);
     IF NEW.role IS NULL THEN
         RAISE WARNING USING
@@ -126,19 +143,15 @@ COMMENT ON FUNCTION recur_internal.level_inserted IS
 CREATE TRIGGER grant_rights BEFORE INSERT ON recur_internal.levels
     FOR EACH ROW EXECUTE FUNCTION recur_internal.level_inserted();
 
--- The right to call it belongs to the database's owner and to admins.
+-- The owner of the database and admins may call it.
 CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF (grant_access.level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin')) IS NOT TRUE THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid level "%s": must be reader, author, consumer, monitor, ticker or admin',
-                             coalesce(grant_access.level, 'NULL'));
-    END IF;
+    PERFORM recur_internal.check_level(grant_access.level);
     PERFORM recur_internal.check_role(grant_access.role);
-    -- Granted anew where the role has the level: there may be more functions than there were.
+    -- Granted again if the role has the level already: an upgrade may have added functions.
     DELETE FROM recur_internal.levels AS l
      WHERE l.role = quote_ident(grant_access.role)::regrole AND l.level = grant_access.level;
     INSERT INTO recur_internal.levels (name, level) VALUES (grant_access.role, grant_access.level);

@@ -22,10 +22,12 @@ CREATE FUNCTION recur.trigger(id uuid, payload jsonb DEFAULT NULL) RETURNS uuid
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'trigger_wrapper';
 COMMENT ON FUNCTION recur.trigger(uuid, jsonb) IS
-    'Dispatches an action now, also while it is paused, and returns the id of the dispatch; a payload replaces the action''s';
+    'Dispatches an action now, even while the action is paused, and returns the id of the dispatch; a payload replaces '
+    'the action''s';
 
 CREATE FUNCTION recur.trigger(
-    action text, payload jsonb DEFAULT NULL, namespace text DEFAULT NULL, tenant text DEFAULT NULL, subject text DEFAULT NULL
+    action text, payload jsonb DEFAULT NULL,
+    namespace text DEFAULT NULL, tenant text DEFAULT NULL, subject text DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE sql
     SET search_path = pg_catalog, pg_temp
@@ -39,7 +41,8 @@ CREATE FUNCTION recur.backfill(id uuid, "from" timestamptz, until timestamptz, "
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'backfill_wrapper';
 COMMENT ON FUNCTION recur.backfill(uuid, timestamptz, timestamptz, int) IS
-    'Dispatches the occurrences between two instants, both included, that have no dispatch: oldest first, at most "limit"';
+    'Dispatches the occurrences between two instants, both included, that have no dispatch: the oldest first, at most '
+    '"limit" of them';
 
 CREATE FUNCTION recur.backfill(
     action text, "from" timestamptz, until timestamptz, "limit" int DEFAULT 1000,

@@ -1,9 +1,11 @@
 -- From a definition to the columns of its dispatches.
 
 CREATE VIEW recur_internal.dispatch_templates AS
-SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type, d.payload,
+SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type,
+       d.payload,
        d.metadata || jsonb_object(ARRAY['_recurring_dispatch', 'true', '_recurring_id', d.id::text]) AS metadata,
-       d.dedup_key, d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts, d.lease
+       d.dedup_key, d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts,
+       d.lease
   FROM recur_internal.definitions AS d;
 COMMENT ON VIEW recur_internal.dispatch_templates IS 'Internal: what each dispatch of an action is made of';
 COMMENT ON COLUMN recur_internal.dispatch_templates.definition IS 'Where the definition is stored';

@@ -1,4 +1,4 @@
--- Contexts of the past, and removing history by hand. By age it goes by itself, see partitions.sql.
+-- Earlier contexts, and removing history by hand. partitions.sql removes history by age.
 
 CREATE VIEW recur.contexts WITH (security_barrier) AS
 SELECT c.action_id, c.version, c.context, c.dispatch_id, c.actor, c.at
@@ -33,15 +33,14 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.context_history IS
-    'The contexts that an action has had, the latest first: version, who left it, and when. The last hundred are kept';
+    'The contexts that an action has had, the latest first, with the role that wrote each. The last hundred are kept';
 
 CREATE FUNCTION recur_internal.retention() RETURNS interval
-    LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce(nullif(current_setting('recur.retention', true), ''), '7 days')::interval $$;
+    LANGUAGE c STABLE
+    AS 'MODULE_PATHNAME', 'retention_wrapper';
 COMMENT ON FUNCTION recur_internal.retention IS 'Internal: recur.retention, as an interval';
 
--- Only what is in partitions that were written before then is looked at.
+-- Reads only partitions that were opened before the limit.
 CREATE FUNCTION recur.purge(older_than interval DEFAULT recur_internal.retention()) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -52,14 +51,16 @@ DECLARE
 BEGIN
     IF purge.older_than IS NULL OR purge.older_than < interval '0' THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid older_than "%s": must be zero or longer', coalesce(purge.older_than::text, 'NULL')),
+            MESSAGE = format('invalid older_than "%s": must be zero or longer',
+                             coalesce(purge.older_than::text, 'NULL')),
             HINT = 'Leave it out to use recur.retention.';
     END IF;
     WITH gone AS (
         DELETE FROM recur_internal.finished_dispatches AS f
          WHERE f.partition = ANY (ARRAY(SELECT 0::smallint
                                          UNION
-                                        SELECT h.partition FROM recur_internal.history_partitions AS h WHERE h.opened_at <= before))
+                                        SELECT h.partition FROM recur_internal.history_partitions AS h
+                                         WHERE h.opened_at <= before))
            AND f.finished_at < before
         RETURNING 1
     )
@@ -68,4 +69,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.purge IS
-    'Removes finished dispatches that are older than that, and returns how many; pending and running ones never. Counts and events stay';
+    'Removes finished dispatches that are older than older_than, and returns how many. Pending and running dispatches, '
+    'counts and events stay';

@@ -1,9 +1,9 @@
--- History is removed at a cost that does not grow with it.
+-- Removing history costs the same, however long the history is.
 --
 -- Finished dispatches and events are kept in rings of nine partitions. One partition of each ring is written at a time,
--- for a seventh of recur.retention. Then the next one is truncated, once all that it holds is older than
--- recur.retention, and written. A row stays for recur.retention and at most a seventh longer. Nothing is created or
--- dropped at run time.
+-- for a seventh of recur.retention. Then the next one, if all of its rows are older than recur.retention, is truncated
+-- and written. A row stays for recur.retention and at most a seventh longer. No partition is created or dropped at run
+-- time.
 
 DO $$
 BEGIN
@@ -14,7 +14,8 @@ BEGIN
                        'A partition of recur_internal.finished_dispatches');
         EXECUTE format('CREATE TABLE recur_internal.events_%1$s
                             PARTITION OF recur_internal.events FOR VALUES IN (%1$s)', number);
-        EXECUTE format('COMMENT ON TABLE recur_internal.events_%s IS %L', number, 'A partition of recur_internal.events');
+        EXECUTE format('COMMENT ON TABLE recur_internal.events_%s IS %L', number,
+                       'A partition of recur_internal.events');
         EXECUTE format('CREATE TRIGGER keep BEFORE UPDATE OR DELETE ON recur_internal.events_%s
                             FOR EACH STATEMENT EXECUTE FUNCTION recur_internal.events_are_kept()', number);
         PERFORM pg_extension_config_dump(format('recur_internal.finished_dispatches_%s', number)::regclass, '');
@@ -34,14 +35,14 @@ COMMENT ON COLUMN recur_internal.history_partitions.partition IS 'The number at 
 COMMENT ON COLUMN recur_internal.history_partitions.opened_at IS 'From when on the partition was written';
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.history_partitions', '');
 
--- The answer may be a tenth of a second old, no more than that of a transaction which takes as long.
+-- The result may be a tenth of a second old, as in a transaction that takes as long.
 CREATE FUNCTION recur_internal.history_partition() RETURNS smallint
     LANGUAGE c STABLE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'history_partition_wrapper';
 COMMENT ON FUNCTION recur_internal.history_partition IS 'Internal: the partition that history is written to now';
 
--- Called by a worker.
+-- The maintenance worker calls it.
 CREATE FUNCTION recur_internal.open_next_partition(retention interval, at timestamptz) RETURNS boolean
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
@@ -77,4 +78,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur_internal.open_next_partition IS
-    'Internal: truncates and opens the next partition of the history if it is time; true if it was';
+    'Internal: truncates and opens the next partition of the history, if its time has come; true if it has';

@@ -1,4 +1,4 @@
--- Why did it fire, or not?
+-- Why an action fired at an instant, or did not.
 
 CREATE FUNCTION recur_internal.explain_dispatch(dispatch recur.dispatches, is_ahead boolean) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -31,7 +31,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION recur_internal.explain_skip IS 'Internal: the reason of an occurrence.skipped event in words';
 
--- The schedule as it is has no occurrence then. The schedule before an edit may have had one.
+-- The current schedule has no occurrence at the instant; an earlier schedule of the action may have had one.
 CREATE FUNCTION recur_internal.explain_absence(
     action recur.recurring_actions, at timestamptz, previous timestamptz, next timestamptz,
     OUT explanation text, OUT event_id bigint
@@ -59,7 +59,7 @@ $$;
 COMMENT ON FUNCTION recur_internal.explain_absence IS
     'Internal: why an action has no occurrence at an instant, with the event that changed it';
 
--- The schedule has an occurrence then, and neither a dispatch nor an event says what has become of it.
+-- The schedule has an occurrence at the instant, and there is neither a dispatch nor an event for it.
 CREATE FUNCTION recur_internal.explain_occurrence(
     action recur.recurring_actions, at timestamptz,
     OUT verdict text, OUT explanation text, OUT event_id bigint

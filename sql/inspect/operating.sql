@@ -1,4 +1,4 @@
--- How it is doing, for operators.
+-- Statistics, workers and problems, for operators.
 
 CREATE FUNCTION recur_internal.stats(
     OUT since timestamptz, OUT last_tick timestamptz, OUT batches bigint, OUT failed_batches bigint,
@@ -18,19 +18,19 @@ SELECT current_database() AS database, s.since, s.last_tick, s.batches, s.failed
 COMMENT ON VIEW recur.stats IS
     'What the dispatchers of this database have done since the server started; empty while nothing has happened';
 COMMENT ON COLUMN recur.stats.database IS 'This database';
-COMMENT ON COLUMN recur.stats.since IS 'Counted from then on';
+COMMENT ON COLUMN recur.stats.since IS 'When the counts began';
 COMMENT ON COLUMN recur.stats.last_tick IS 'When a batch was last dispatched';
 COMMENT ON COLUMN recur.stats.batches IS 'Batches that had anything to do';
 COMMENT ON COLUMN recur.stats.failed_batches IS 'Batches that had to be repeated';
 COMMENT ON COLUMN recur.stats.dispatched IS 'Dispatches of schedules';
 COMMENT ON COLUMN recur.stats.skipped IS 'Occurrences that did not fire; recur.events says why';
-COMMENT ON COLUMN recur.stats.ended IS 'Actions that came to their end';
+COMMENT ON COLUMN recur.stats.ended IS 'Actions that have ended';
 COMMENT ON COLUMN recur.stats.errors IS 'Actions that could not be dispatched, counted at each try';
 COMMENT ON COLUMN recur.stats.leases_expired IS 'Dispatches that were taken from consumers that did not report';
 COMMENT ON COLUMN recur.stats.lateness_p50_ms IS
-    'From due to dispatched, or, where it was staged, to announced: half were not later';
-COMMENT ON COLUMN recur.stats.lateness_p99_ms IS '99 of 100 were not later';
-COMMENT ON COLUMN recur.stats.lateness_max_ms IS 'None was later';
+    'The time from due to dispatched, or, for a staged dispatch, to announced: the median';
+COMMENT ON COLUMN recur.stats.lateness_p99_ms IS 'The same: 99 of 100 dispatches were not later';
+COMMENT ON COLUMN recur.stats.lateness_max_ms IS 'The same: no dispatch was later';
 
 CREATE FUNCTION recur_internal.workers(
     OUT database oid, OUT kind text, OUT pid int, OUT state text, OUT state_since timestamptz, OUT wakes_at timestamptz
@@ -54,13 +54,13 @@ SELECT d.datname AS database, w.kind, w.pid, w.state, w.state_since,
  ORDER BY d.datname, w.kind, w.pid;
 COMMENT ON VIEW recur.workers IS
     'The background workers of pg_recur in this database; a member of pg_monitor sees those of all databases';
-COMMENT ON COLUMN recur.workers.database IS 'The database that it serves';
+COMMENT ON COLUMN recur.workers.database IS 'The database that the worker serves';
 COMMENT ON COLUMN recur.workers.kind IS 'dispatcher or maintenance';
-COMMENT ON COLUMN recur.workers.pid IS 'Its process';
+COMMENT ON COLUMN recur.workers.pid IS 'The process id of the worker';
 COMMENT ON COLUMN recur.workers.state IS 'starting, working, sleeping or backing off';
-COMMENT ON COLUMN recur.workers.state_since IS 'Since when';
-COMMENT ON COLUMN recur.workers.wakes_at IS 'When it wakes by itself; any change wakes it earlier';
-COMMENT ON COLUMN recur.workers.waits_for IS 'What it waits for';
+COMMENT ON COLUMN recur.workers.state_since IS 'Since when the worker is in this state';
+COMMENT ON COLUMN recur.workers.wakes_at IS 'When the worker wakes by itself; a change wakes it earlier';
+COMMENT ON COLUMN recur.workers.waits_for IS 'What the worker waits for';
 
 CREATE FUNCTION recur_internal.is_preloaded() RETURNS boolean
     LANGUAGE c VOLATILE
@@ -129,7 +129,7 @@ BEGIN
     SELECT 'warning', format('%s dispatches have failed for good within the last day', count(*)),
            'See recur.dead_letters.'
       FROM recur_internal.finished_dispatches AS f
-     -- The index has what is not completed.
+     -- The first condition selects the index.
      WHERE f.status <> 'completed' AND f.status = 'failed' AND f.finished_at > at - interval '1 day'
     HAVING count(*) > 0;
     RETURN QUERY
@@ -152,4 +152,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.doctor IS
-    'What is wrong, if anything, and what to do about it; no rows mean that all is well';
+    'Problems, and what to do about each; no rows mean that all is well';

@@ -1,6 +1,6 @@
--- How everything is doing, on one screen.
+-- The state of all actions, on one screen.
 
--- An interval as people say it.
+-- An interval as people say it: 5 min, 3 d.
 CREATE FUNCTION recur_internal.ago(span interval) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -15,7 +15,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION recur_internal.ago IS 'Internal: the length of an interval in one unit';
 
--- Cut so that it stands in a terminal of 120 columns.
+-- The overview fits into a terminal of 120 columns.
 CREATE FUNCTION recur_internal.fit(value text, width int) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -39,11 +39,11 @@ SELECT recur_internal.fit(a.name, 16) AS name,
   FROM recur.recurring_actions AS a
   LEFT JOIN recur.dispatches AS d ON d.id = recur_internal.dispatch_id(a.id, a.last_run_at)
  ORDER BY a.next_run_at NULLS LAST, a.name;
-COMMENT ON VIEW recur.overview IS 'How everything is doing, on one screen: try \watch 1';
+COMMENT ON VIEW recur.overview IS 'The state of all actions, on one screen: try \watch 1';
 COMMENT ON COLUMN recur.overview.name IS 'The action';
-COMMENT ON COLUMN recur.overview.schedule IS 'When it recurs, in words';
+COMMENT ON COLUMN recur.overview.schedule IS 'When the action recurs, in words';
 COMMENT ON COLUMN recur.overview.timezone IS 'The time zone of the schedule';
-COMMENT ON COLUMN recur.overview.state IS 'active, paused, ended, or failing: it could not be evaluated';
+COMMENT ON COLUMN recur.overview.state IS 'active, paused, ended, or failing: the action could not be dispatched';
 COMMENT ON COLUMN recur.overview.next_run IS 'The next run, on a clock in that zone, and how far away it is';
-COMMENT ON COLUMN recur.overview.ran_ago IS 'How long ago it ran last';
-COMMENT ON COLUMN recur.overview.last_outcome IS 'What has become of that dispatch, and how late it was';
+COMMENT ON COLUMN recur.overview.ran_ago IS 'How long ago the action last ran';
+COMMENT ON COLUMN recur.overview.last_outcome IS 'The status of the last dispatch, and how late it was';

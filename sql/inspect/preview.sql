@@ -1,4 +1,5 @@
--- What a schedule means: pure functions that neither read nor write a table.
+-- What a schedule means: pure functions that neither read nor write a table. NULL for on_dst_gap or on_dst_fold means
+-- the default of an action.
 
 CREATE FUNCTION recur.is_valid_schedule(schedule text) RETURNS boolean
     LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
@@ -8,35 +9,35 @@ COMMENT ON FUNCTION recur.is_valid_schedule IS
 
 CREATE FUNCTION recur.preview(
     schedule    text,
-    timezone    text        DEFAULT 'UTC',
+    timezone    text        DEFAULT NULL,
     "from"      timestamptz DEFAULT now(),
     count       int         DEFAULT 10,
     starts_at   timestamptz DEFAULT NULL,
     ends_at     timestamptz DEFAULT NULL,
     max_runs    int         DEFAULT NULL,
-    on_dst_gap  text        DEFAULT 'roll_forward',
-    on_dst_fold text        DEFAULT 'first'
+    on_dst_gap  text        DEFAULT NULL,
+    on_dst_fold text        DEFAULT NULL
 ) RETURNS TABLE (occurrence timestamptz, local_time timestamp, note text)
     LANGUAGE c IMMUTABLE PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'preview_wrapper';
 COMMENT ON FUNCTION recur.preview IS
-    'The next occurrences of a schedule strictly after "from", in its time zone; note says where a clock change moved '
-    'or doubled one';
+    'The next occurrences of a schedule strictly after "from", in a time zone, by default UTC; note says where a clock '
+    'change moved or doubled one';
 
 CREATE FUNCTION recur.next_occurrence(
     schedule    text,
-    timezone    text        DEFAULT 'UTC',
+    timezone    text        DEFAULT NULL,
     "from"      timestamptz DEFAULT now(),
     starts_at   timestamptz DEFAULT NULL,
     ends_at     timestamptz DEFAULT NULL,
     max_runs    int         DEFAULT NULL,
-    on_dst_gap  text        DEFAULT 'roll_forward',
-    on_dst_fold text        DEFAULT 'first'
+    on_dst_gap  text        DEFAULT NULL,
+    on_dst_fold text        DEFAULT NULL
 ) RETURNS timestamptz
     LANGUAGE c IMMUTABLE PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'next_occurrence_wrapper';
 COMMENT ON FUNCTION recur.next_occurrence IS
-    'The first occurrence of a schedule strictly after "from", or NULL if there is none';
+    'The first occurrence of a schedule strictly after "from", in a time zone, by default UTC; NULL if there is none';
 
 CREATE FUNCTION recur.describe(schedule text, timezone text DEFAULT NULL) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE

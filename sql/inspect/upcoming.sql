@@ -1,7 +1,7 @@
--- What actions will do. Nothing here writes.
+-- What actions will do. No function here writes.
 
--- Runs are counted when they are dispatched. Those that were dispatched ahead of their time are counted already, and
--- still to come.
+-- run_count counts dispatched occurrences, including those that were dispatched ahead of their time and are still to
+-- come.
 CREATE FUNCTION recur_internal.runs_left(id uuid, max_runs int, "from" timestamptz) RETURNS bigint
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -120,7 +120,7 @@ BEGIN
             MESSAGE = format('invalid until "%s": must lie within 31 days after "from", which is %s',
                              forecast.until, forecast."from");
     END IF;
-    -- A million actions share a few schedules: each is walked through once.
+    -- A million actions share a few schedules: the occurrences of each are counted once.
     RETURN QUERY
     SELECT m.minute, sum(m.count * g.actions)::bigint
       FROM (SELECT a.schedule, a.timezone, a.on_dst_gap, a.on_dst_fold, a.ends_at,

@@ -1,11 +1,11 @@
--- Rights, comments, and a word to the workers.
+-- Rights, comments, and a wake-up for the launcher.
 
 CREATE FUNCTION recur_internal.extension_created() RETURNS void
     LANGUAGE c
     AS 'MODULE_PATHNAME', 'extension_created_wrapper';
-COMMENT ON FUNCTION recur_internal.extension_created IS 'Internal: tells the launcher, or warns that there is none';
+COMMENT ON FUNCTION recur_internal.extension_created IS 'Internal: wakes the launcher, or warns that there is none';
 
--- The comment of a column stands where the column is stored; \d+ of a view shows it as well.
+-- A column has its comment in its table; the views get a copy, for \d+.
 DO $$
 DECLARE
     seen      oid;
@@ -32,8 +32,8 @@ BEGIN
 END
 $$;
 
--- Default privileges of the installing superuser may have given rights to any role: all of them go, not only those of
--- PUBLIC.
+-- Default privileges of the installing superuser may have given rights to any role: all of them are revoked, not only
+-- those of PUBLIC.
 DO $$
 DECLARE
     object record;
@@ -93,7 +93,7 @@ BEGIN
 END
 $$;
 GRANT EXECUTE ON FUNCTION recur.grant_access, recur.revoke_access, recur.doctor TO pg_database_owner;
--- Domains are checked with their functions by whoever restores.
+-- A role that restores a dump checks the domains with these functions.
 GRANT EXECUTE ON FUNCTION recur_internal.canonical_schedule, recur_internal.canonical_timezone TO PUBLIC;
 
 SELECT recur_internal.extension_created();

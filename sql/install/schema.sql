@@ -1,4 +1,4 @@
--- The ground that everything else stands on: schemas, and the role that works on the tables.
+-- What all other files need: schemas, and the roles that work on the tables.
 
 -- Text is read as UTF-8 in Rust, so a database in another encoding is refused here instead of failing at the first
 -- accent.
@@ -13,19 +13,18 @@ BEGIN
 END
 $$;
 
--- Plain CREATE SCHEMA, without IF NOT EXISTS: an existing schema of this name belongs to somebody else, who would own
--- our objects.
+-- Without IF NOT EXISTS: the owner of an existing schema could drop the extension's objects.
 CREATE SCHEMA recur;
 COMMENT ON SCHEMA recur IS 'pg_recur: recurring actions, their dispatches, and the functions that run them';
 CREATE SCHEMA recur_internal;
 COMMENT ON SCHEMA recur_internal IS
     'pg_recur: tables and helpers behind schema recur; users read and write through schema recur';
 
--- Two roles that log in nowhere and have no members:
--- * recur_engine reads and writes the tables, for workers and for functions, whichever role calls them. It owns
---   nothing, so a trigger or an index expression that runs as this role can reach nothing beyond the rows of pg_recur.
--- * recur_views owns the view that authors write to, and may only read the tables behind it: who may lock a view for
---   writing may lock its tables as far as the owner of the view may.
+-- Two roles without logins and members:
+-- * recur_engine reads and writes the tables, for workers and for functions, whichever role calls them. The role owns
+--   no object, so a trigger or an index expression that runs as this role can reach only the rows of pg_recur.
+-- * recur_views owns the view that authors write to, and may only read the tables behind the view: a role that may lock
+--   a view for writing may lock its tables as far as the owner of the view may.
 DO $$
 DECLARE
     wanted record;

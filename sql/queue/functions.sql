@@ -22,9 +22,9 @@ CREATE FUNCTION recur.enqueue(
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'enqueue_wrapper';
 COMMENT ON FUNCTION recur.enqueue IS
-    'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. A pending dispatch with the '
-    'same dedup_key, no older than dedup_window if that is given, gets the new payload and keeps its id instead; with a '
-    'dedup_window of 0 that never happens';
+    'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. A pending dispatch with '
+    'the same dedup_key, no older than dedup_window if that is given, gets the new payload and keeps its id instead; '
+    'with a dedup_window of 0 that never happens';
 
 CREATE FUNCTION recur.receive(
     provider     text,
@@ -45,8 +45,8 @@ CREATE FUNCTION recur.receive(
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'receive_wrapper';
 COMMENT ON FUNCTION recur.receive IS
-    'Stores what an HTTP front end has received as a dispatch, and returns its id: the body byte for byte in raw_payload, '
-    'the headers in payload, the content type in metadata';
+    'Stores what an HTTP front end has received as a dispatch, and returns its id: the body byte for byte in '
+    'raw_payload, the headers in payload, the content type in metadata';
 
 CREATE FUNCTION recur_internal.group_is_free(lock_group text, owner_id int, id uuid, claim timestamptz) RETURNS boolean
     LANGUAGE c VOLATILE STRICT COST 1000
@@ -76,8 +76,8 @@ CREATE FUNCTION recur.complete(INOUT id uuid, INOUT attempt int, result jsonb DE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'complete_wrapper';
 COMMENT ON FUNCTION recur.complete IS
-    'Reports that a claimed dispatch is done; a context is left for the next run, unless another run has left one since '
-    'the claim';
+    'Reports that a claimed dispatch is done; a context is left for the next run, unless another run has left one '
+    'since the claim';
 
 CREATE FUNCTION recur.fail(INOUT id uuid, INOUT attempt int, reason text, retry boolean DEFAULT true,
                            OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)

@@ -42,8 +42,9 @@ CREATE TABLE recur_internal.live_dispatches (
     created_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT live_dispatches_pkey PRIMARY KEY (id)
 );
--- The order in which dispatches are claimed. Dispatches that become available at one instant, as at the top of the hour,
--- are claimed in the order of writing. An index that ended in the id, which is nearly random, would be written all over.
+-- The order in which dispatches are claimed. Dispatches that become available at one instant, as at the top of the
+-- hour, are claimed in the order of writing. An index that ended in the id, which is nearly random, would be written
+-- all over.
 --
 -- This index serves consumers that see several owners. Most consumers see one owner, and must not scan the backlog of
 -- others: past 300,000 dispatches of another owner a claim took 100 ms. Nor must a consumer of one provider scan the

@@ -1,6 +1,6 @@
 //! The arguments of `recur.create`: columns by their names.
 //!
-//! The signature of the SQL function is the only list of them. It is read from the catalog, once per session.
+//! The signature of the SQL function is the only list of arguments. It is read from the catalog, once per session.
 
 use super::values;
 use crate::pg::error::SqlError;
@@ -16,7 +16,7 @@ const ON_EXISTING: &str = "on_existing";
 
 #[derive(Clone, Copy)]
 struct Argument {
-    /// None for the one argument that is no column: `on_existing`.
+    /// None for `on_existing`, the only argument that is no column.
     column: Option<Column>,
     type_oid: pg_sys::Oid,
 }
@@ -33,9 +33,9 @@ thread_local! {
     static KNOWN: RefCell<Option<Signature>> = const { RefCell::new(None) };
 }
 
-/// What the call gives. An argument that is NULL is not given.
+/// The arguments of the call. A NULL counts as left out.
 pub fn read(call: FunctionCallInfo) -> Result<(Changes<Jsonb>, OnExisting), SqlError> {
-    // SAFETY: pgrx hands over the call that is under way, with its function.
+    // SAFETY: pgrx passes the current call, which has its function.
     let (function, given) = unsafe { ((*(*call).flinfo).fn_oid, FcInfo::from_ptr(call)) };
     let Signature { arguments, .. } = signature(function);
     if arguments.len() != given.raw_args().len() {
@@ -51,7 +51,7 @@ pub fn read(call: FunctionCallInfo) -> Result<(Changes<Jsonb>, OnExisting), SqlE
         .filter(|(_, given)| !given.isnull)
     {
         let name = argument.column.map_or(ON_EXISTING, Column::name);
-        // SAFETY: the catalog says the types of a function's arguments.
+        // SAFETY: the server passes arguments of the types that the catalog has.
         let value = unsafe { values::value(name, argument.type_oid, Some(given.value)) }?;
         match argument.column {
             Some(column) => columns.push((column, value)),
@@ -80,8 +80,7 @@ fn look_up(function: pg_sys::Oid) -> Vec<Argument> {
         std::ptr::null_mut(),
         std::ptr::null_mut(),
     );
-    // SAFETY: the server answers with as many types and names as it says; the function exists, since it is being
-    // called.
+    // SAFETY: the function exists, since it is being called; the server returns as many types and names as it says.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(function));
         if tuple.is_null() {

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 const UNIQUE_VIOLATION: &str = "23505";
 
-/// Who writes, and what the current role sees: noted before the process acts as the engine.
+/// The role that writes, and what it sees: looked up before the process acts as the engine.
 pub struct Author {
     visible: Visible,
     actor: Actor,
@@ -38,7 +38,7 @@ pub struct Summary {
 /// An action that no other session changes or dispatches until this transaction ends.
 pub struct Locked {
     pub id: Uuid,
-    /// Not earlier than the lock: what was dispatched while this session waited for it is not ahead of its time.
+    /// Taken after the lock: an occurrence that was dispatched while this session waited is not ahead of its time.
     pub now: DateTime<Utc>,
     pub stored: Stored,
     pub action: Action<Jsonb>,
@@ -47,7 +47,7 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// Has the action this identity, and not only beside another one?
+    /// Does the action hold this identity? An action that was added beside another one does not.
     pub fn holds(&self, identity: &Identity) -> bool {
         !self.action.duplicate
             && Identity::of(&self.action.definition, self.stored.owner_id()) == *identity
@@ -87,7 +87,7 @@ impl Author {
         &self.visible
     }
 
-    /// Locks an action that the author sees; None if there is none. `locks_context` is for changes of the context.
+    /// Locks an action; None if the author sees no such action. `locks_context` is for changes of the context.
     pub fn lock(&self, id: Uuid, locks_context: bool) -> Option<Locked> {
         if !store::lock_timer(id, &self.visible) {
             return None;
@@ -105,7 +105,7 @@ impl Author {
         })
     }
 
-    /// The same, and an error if there is none.
+    /// The same, with an error if the author sees no such action.
     pub fn lock_known(&self, id: Uuid, locks_context: bool) -> Result<Locked, SqlError> {
         self.lock(id, locks_context)
             .ok_or_else(|| unknown_id(&id.to_string()))
@@ -143,7 +143,7 @@ impl Author {
         Ok(())
     }
 
-    /// Progress is locked: the version is still the one that was read.
+    /// Progress is locked, so the version has not changed since it was read.
     fn write_context(&self, before: &Locked, update: &Update<Jsonb>) {
         let new = NewContext {
             action: before.id,
@@ -182,7 +182,7 @@ fn write_definition(before: &Locked, update: &Update<Jsonb>) -> Result<(), SqlEr
     Ok(written.map_err(|_| Invalid::is_taken(&update.action.definition))?)
 }
 
-/// The dispatcher must look at a timer that is due earlier than before. One that is due later it finds when it looks.
+/// Wakes the dispatcher for a timer that is due earlier than before. A timer that is due later needs no wake-up.
 pub fn wake(before: Option<DateTime<Utc>>, after: Option<DateTime<Utc>>) {
     if let Some(due_at) = after.filter(|after| before.is_none_or(|before| *after < before)) {
         wakeup::due_on_commit(time::to_micros(due_at));

@@ -24,7 +24,7 @@ queries! {
         (TEXTOID, TEXTOID, JSONBOID, INT4ARRAYOID);
 }
 
-/// Which actions are meant; None for all.
+/// The filters of the call; None for all.
 struct Filter<'a> {
     namespace: Option<&'a str>,
     tenant: Option<&'a str>,
@@ -87,9 +87,9 @@ impl Filter<'_> {
         let changed = engine::as_engine(|| {
             for id in self.matching(query, &author) {
                 check_for_interrupts!();
-                // What is read of one action is not kept until the last.
+                // The memory of each action is freed before the next one.
                 let mut memory = PgMemoryContexts::new("pg_recur action");
-                // SAFETY: nothing that lives in the context leaves it.
+                // SAFETY: no value that lives in the context leaves it.
                 let changed =
                     unsafe { memory.switch_to(|_| change_one(&author, id, &wanted, &result)) };
                 changed?;

@@ -15,7 +15,7 @@ queries! {
     EACH_CHANGE = "actions/queries/each_change.sql" (JSONBOID);
 }
 
-/// A value of the object: as JSON, and as text, which JSON null is not.
+/// A value of the object: as JSON, and as text; None for JSON null.
 struct Given {
     key: String,
     json: Jsonb,
@@ -25,7 +25,7 @@ struct Given {
 /// The changes, each value read as its column's type.
 pub fn read(changes: Jsonb) -> Result<Changes<Jsonb>, SqlError> {
     check_object("changes", &changes, &environment())?;
-    // SAFETY: the context of the call, which the values have to live in.
+    // SAFETY: a variable of this process: the memory context of the call, in which the values have to live.
     let context = unsafe { pg_sys::CurrentMemoryContext };
     let given = EACH_CHANGE.with(|query| {
         query.rows(&[changes.into()], |row| Given {
@@ -75,19 +75,20 @@ fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {
     })
 }
 
-/// As the server reads it: `on` and `yes` are true as well.
+/// Read as the server reads a boolean: `on` and `yes` are true as well.
 fn parse_bool(text: &str) -> Option<bool> {
     let text = CString::new(text.trim()).ok()?;
     let mut truth = false;
-    // SAFETY: the text ends with a zero byte.
+    // SAFETY: the text ends with a zero byte, and the pointer to the result is valid.
     let is_valid = unsafe { pg_sys::parse_bool(text.as_ptr(), &mut truth) };
     is_valid.then_some(truth)
 }
 
-/// As the server reads it, in the session's time zone.
+/// Read as the server reads a timestamptz, in the session's time zone.
 fn parse_instant(column: Column, text: &str) -> Result<Value<Jsonb>, SqlError> {
     let input = CString::new(text).unwrap_or_default();
-    // SAFETY: timestamptz_in takes a text that ends with a zero byte, an oid and a type modifier; its error is caught.
+    // SAFETY: timestamptz_in takes a text that ends with a zero byte, an unused oid and a type modifier. Its error is
+    // caught by the subtransaction.
     let read = subtransaction::attempt(|| unsafe {
         let arguments = [
             Some(pg_sys::Datum::from(input.as_ptr())),

@@ -1,4 +1,4 @@
-//! Creating an action, and what happens where its identity is taken. Everything here runs as the engine.
+//! Creating an action, also if another action has its identity. Everything here runs as the engine.
 
 use super::author::{self, Author};
 use super::identity::Identity;
@@ -13,11 +13,11 @@ use recur_core::action::{self, Changes, Column, Created, Environment, Invalid, O
 use recur_core::dispatch_id;
 use uuid::Uuid;
 
-/// A concurrent session that makes an insert impossible makes a change possible, and the other way round. To meet one
-/// this often is not expected.
+/// Insert and change take turns: a concurrent session that makes one impossible makes the other possible. More turns
+/// than this are not expected.
 const MOST_TRIES: usize = 10;
 
-/// Creates an action for an owner, or does what is asked for where it exists; returns its id.
+/// Creates an action for an owner, or does what `on_existing` says if it exists; returns its id.
 pub fn create(
     author: &Author,
     owner_id: i32,
@@ -57,8 +57,7 @@ impl Creation<'_> {
         Ok(id.ok_or_else(|| new.is_taken())?)
     }
 
-    /// What would be refused on creation is not checked where the action exists: the one occurrence of a schedule may
-    /// have passed since.
+    /// Checks of a creation do not apply to an action that exists: the only occurrence of its schedule may have passed.
     fn upsert(&self) -> Result<Uuid, SqlError> {
         let identity = self.identity()?;
         let changes = self.changes.for_upsert();
@@ -67,7 +66,7 @@ impl Creation<'_> {
             let locked = identity
                 .holder()
                 .and_then(|id| self.author.lock(id, changes_context));
-            // Another session may have renamed it before it was locked.
+            // Another session may have renamed the action before it was locked.
             if let Some(locked) = locked.filter(|locked| locked.holds(&identity)) {
                 return Ok(self.author.change(locked, &changes)?.id);
             }
@@ -78,8 +77,8 @@ impl Creation<'_> {
         Err(self.new_action()?.is_taken().into())
     }
 
-    /// The holder stays locked while one is added beside it. Were it deleted meanwhile, no action would hold the
-    /// identity. The action that is added is younger than the holder.
+    /// The holder of the identity stays locked while another action is added beside it. Without the lock it could be
+    /// deleted meanwhile, and no action would hold the identity. The added action is younger than the holder.
     fn add_another(&self) -> Result<Uuid, SqlError> {
         let identity = self.identity()?;
         for _ in 0..MOST_TRIES {

@@ -10,16 +10,16 @@ use uuid::Uuid;
 
 const REASON: &str = "the action was deleted";
 
-/// Deletes an action that the author sees, and returns its last state; None if there is none.
+/// Deletes an action and returns its last state; None if the author sees no such action.
 pub fn delete(author: &Author, id: Uuid) -> Result<Option<Summary>, SqlError> {
     let Some(locked) = author.lock(id, false) else {
         return Ok(None);
     };
-    // A report locks a dispatch, then progress, and refers to the definition where it leaves a context: in this order.
+    // In the order of a report, which locks a dispatch, then progress, then, for a context, the definition.
     let mut cancelled = overlap::cancel_pending(id, REASON);
     store::lock_progress(id);
     store::delete(id);
-    // A dispatch that was triggered meanwhile has held the definition until it could be seen.
+    // A concurrent recur.trigger holds the definition until it commits: its dispatch is visible by now.
     cancelled += overlap::cancel_pending(id, REASON);
     let deleted = action::delete(&locked.action, cancelled as i64);
     let owner_id = locked.stored.owner_id();

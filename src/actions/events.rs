@@ -1,4 +1,4 @@
-//! Events of recur-core on their way to the history.
+//! Writes the events of recur-core in the form of the history.
 
 use crate::history::events::Change;
 use crate::pg::jsonb::Jsonb;
@@ -16,7 +16,7 @@ pub fn recorded(event: &Event<Jsonb>, action: Uuid, owner_id: i32) -> Change {
         ),
     });
     Change {
-        kind: event.kind.name(),
+        kind: event.kind,
         action: Some(action),
         dispatch: None,
         owner_id,

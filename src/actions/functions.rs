@@ -191,9 +191,9 @@ fn restore_by_id(id: Uuid, version: Option<i32>, call: FunctionCallInfo) {
     });
 }
 
-/// The context of a version, if that is kept; a context may have been cleared.
+/// The context of a version, if that version is kept. The inner None is a context that was cleared.
 fn kept_context(id: Uuid, version: Option<i32>) -> Option<Option<Jsonb>> {
-    // SAFETY: the context of the call, which the value has to live in.
+    // SAFETY: a variable of this process: the memory context of the call, in which the value has to live.
     let context = unsafe { pg_sys::CurrentMemoryContext };
     let arguments = [pg_uuid(id).into(), version.into()];
     KEPT_CONTEXT.with(|query| {
@@ -208,7 +208,7 @@ fn known(id: Option<PgUuid>) -> Uuid {
     id.or_raise()
 }
 
-/// Does the work as the engine, and returns the one row that says what the action is now.
+/// Does the work as the engine, and returns one row: the new state of the action.
 fn respond(call: FunctionCallInfo, work: impl FnOnce(&Author) -> Result<Summary, SqlError>) {
     let author = Author::current();
     let result = ResultSet::begin(call);

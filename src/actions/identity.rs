@@ -1,4 +1,4 @@
-//! What tells an owner's actions apart: name, namespace, tenant and subject. Everything here runs as the engine.
+//! The identity of an owner's action: name, namespace, tenant and subject. Everything here runs as the engine.
 
 use crate::pg::error::SqlError;
 use crate::pg::jsonb::Jsonb;
@@ -52,7 +52,7 @@ impl Identity {
         }
     }
 
-    /// The identity that a creation asks for. Nothing else of it is checked.
+    /// The identity that a creation asks for. Other columns are not checked.
     pub fn asked_for(
         changes: &Changes<Jsonb>,
         owner_id: i32,
@@ -76,22 +76,23 @@ impl Identity {
         })
     }
 
-    /// The action that has this identity: of several, the one that the others were added to.
+    /// The action that holds this identity: of several, the one that the others were added to.
     pub fn holder(&self) -> Option<Uuid> {
         let query = self.either(&FIND_HOLDER, &FIND_HOLDER_WITHOUT_SUBJECT);
         query.with(|query| query.row(&self.parameters(), |row| row.uuid(1)))
     }
 
-    /// Keeps the holder from being deleted or renamed until this transaction ends; false if there is none.
+    /// Keeps the holder from being deleted or renamed until this transaction ends; false if there is no holder.
     pub fn lock_holder(&self) -> bool {
         let query = self.either(&LOCK_HOLDER, &LOCK_HOLDER_WITHOUT_SUBJECT);
         query.with(|query| query.execute(&self.parameters())) > 0
     }
 
-    /// Gives the identity, whose holder is gone, to the oldest of the actions that were added beside it.
+    /// Gives the identity, after its holder was deleted or renamed, to the oldest of the actions that were added beside
+    /// it.
     ///
-    /// One that was added since the transaction took its snapshot is found as well, but can't be written by this
-    /// transaction, which has to be repeated: else no action would hold the identity.
+    /// An action that was added after this transaction took its snapshot is found, too, but can't be written: the
+    /// transaction must be repeated, or no action would hold the identity.
     pub fn promote_duplicate(&self) -> Result<(), SqlError> {
         let query = self.either(&FIND_DUPLICATE, &FIND_DUPLICATE_WITHOUT_SUBJECT);
         loop {
@@ -104,7 +105,7 @@ impl Identity {
             if PROMOTE_DUPLICATE.with(|query| query.execute(&arguments)) > 0 {
                 return Ok(());
             }
-            // SAFETY: a plain variable of the server.
+            // SAFETY: a variable of this process, set when the transaction began.
             if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32 {
                 let code = PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE;
                 return Err(SqlError::new(
@@ -112,7 +113,7 @@ impl Identity {
                     "could not serialize access due to concurrent update",
                 ));
             }
-            // Deleted or renamed by another session meanwhile: the next one.
+            // Another session has deleted or renamed this one: try the next one.
             check_for_interrupts!();
         }
     }

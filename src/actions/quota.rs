@@ -10,7 +10,7 @@ queries! {
     COUNT_OF_TENANT = "actions/queries/count_of_tenant.sql" (INT4OID, TEXTOID);
 }
 
-/// Refuses a tenant that has more actions than it may have. The action that was added is counted.
+/// Raises an error if the tenant has more actions than allowed. The new action is counted.
 pub fn check(owner_id: i32, tenant: &str) -> Result<(), SqlError> {
     let quota = settings::max_actions_per_tenant();
     if quota == 0 {

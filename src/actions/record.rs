@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use recur_core::action::Value;
 use std::ffi::CStr;
 
-/// A row that was taken apart. Its values live as long as the tuple.
+/// A deformed row. Its values live as long as the tuple.
 pub struct Record {
     fields: Vec<Field>,
 }
@@ -47,7 +47,7 @@ impl Record {
 
     pub fn of_composite(composite: Composite) -> Record {
         let header = composite.0;
-        // SAFETY: a composite value bears its type, which is looked up and released again, and its length.
+        // SAFETY: a composite value has its type and its length in its header; the row type is released again.
         unsafe {
             let of = (*header).t_choice.t_datum;
             let descriptor = pg_sys::lookup_rowtype_tupdesc(of.datum_typeid, of.datum_typmod);
@@ -68,7 +68,7 @@ impl Record {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// All columns with their values; the error is that of an instant at infinity.
+    /// All columns with their values; an instant at infinity is an error.
     pub fn values(&self) -> Result<Vec<(&str, Value<Jsonb>)>, SqlError> {
         let fields = self.fields.iter();
         fields
@@ -103,7 +103,7 @@ impl Record {
 
 impl Field {
     fn value(&self) -> Result<Value<Jsonb>, SqlError> {
-        // SAFETY: the descriptor says the type of the datum.
+        // SAFETY: the type of the datum is the descriptor's.
         unsafe { values::value(&self.name, self.type_oid, self.datum) }
     }
 }
@@ -121,13 +121,13 @@ pub struct Composite(pg_sys::HeapTupleHeader);
 
 impl Composite {
     fn size(self) -> usize {
-        // SAFETY: the value begins with its length.
+        // SAFETY: every value of variable length begins with its length.
         unsafe { pgrx::varsize_any(self.0.cast()) }
     }
 
     /// A copy in a memory context that outlives the query.
     pub fn copy_to(self, context: pg_sys::MemoryContext) -> Composite {
-        // SAFETY: as many bytes are copied as the value has.
+        // SAFETY: the copy has room for the whole value.
         unsafe {
             let copy = pg_sys::MemoryContextAlloc(context, self.size());
             std::ptr::copy_nonoverlapping(self.0.cast::<u8>(), copy.cast(), self.size());
@@ -146,7 +146,7 @@ impl FromDatum for Composite {
         if is_null {
             return None;
         }
-        // SAFETY: the caller's promise that the datum is a row.
+        // SAFETY: the caller promises a row.
         unsafe {
             Some(Composite(
                 pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast(),

@@ -1,4 +1,4 @@
-//! Which action is meant by a text: an id, or a name.
+//! Finds the action that a text means: an id, or a name.
 
 use crate::access::{self, Visible};
 use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
@@ -56,7 +56,7 @@ pub fn resolve(
     }
 }
 
-/// An id that no action has that the caller sees.
+/// The error for an id of which the caller sees no action.
 pub fn unknown_id(id: &str) -> SqlError {
     SqlError::no_data_found(format!("no action has the id {id}")).with_hint(HINT)
 }
@@ -90,7 +90,7 @@ struct Found {
 }
 
 impl Name<'_> {
-    /// Of several owners' actions the caller's own is meant.
+    /// Among the actions of several owners, the caller's own is meant.
     fn find(&self, visible: &Visible) -> Result<Uuid, SqlError> {
         let own = access::own_id_if_any().into_iter().collect();
         let found = engine::as_engine(|| self.look_up(own, visible));

@@ -50,7 +50,7 @@ definition_queries! {
     UPDATE_DEFINITION = "actions/queries/update_definition.sql" (UUIDOID, BOOLOID, TIMESTAMPTZOID);
 }
 
-/// Locks the timer of an action, and so the action; false if there is none that the caller sees.
+/// Locks the timer of an action, and so the action; false if the caller sees no such action.
 pub fn lock_timer(id: Uuid, visible: &Visible) -> bool {
     let arguments = [pg_uuid(id).into(), visible.parameter().into()];
     LOCK_TIMER.with(|query| query.execute(&arguments)) > 0
@@ -67,7 +67,7 @@ pub fn lock_progress(id: Uuid) {
     LOCK_PROGRESS.with(|query| query.execute(&[pg_uuid(id).into()]));
 }
 
-/// What a withdrawal of the dispatches that were created ahead would leave, as far as a definition depends on it.
+/// The state after a withdrawal of the dispatches that were created ahead, as far as a definition depends on it.
 pub fn withdrawable(id: Uuid, now: DateTime<Utc>) -> Withdrawn {
     let arguments = [pg_uuid(id).into(), time::timestamptz(now).into()];
     Withdrawn {
@@ -100,7 +100,7 @@ pub struct Stored {
 
 /// Reads an action. `locks_context` keeps consumers from changing the context until this transaction ends.
 pub fn read(id: Uuid, locks_context: bool) -> Option<Stored> {
-    // SAFETY: the context of the caller, which the rows have to live in.
+    // SAFETY: a variable of this process: the memory context of the caller, in which the rows have to live.
     let context = unsafe { pg_sys::CurrentMemoryContext };
     let query = match locks_context {
         true => &READ_ACTION_LOCKING_CONTEXT,
@@ -218,7 +218,7 @@ fn check_order_of_columns() {
     IS_CHECKED.set(true);
 }
 
-/// Notes that a person has changed something of an action that is not its definition.
+/// Notes that a person has changed an action without changing its definition.
 pub fn touch_definition(id: Uuid, now: DateTime<Utc>) {
     let arguments = [pg_uuid(id).into(), time::timestamptz(now).into()];
     TOUCH_DEFINITION.with(|query| query.execute(&arguments));

@@ -4,10 +4,10 @@ use crate::pg::error::SqlError;
 use crate::pg::jsonb::Jsonb;
 use crate::pg::query::plain_uuid;
 use crate::pg::{interval, time};
-use pgrx::datum::{DatumWithOid, Interval, TimestampWithTimeZone, Uuid as PgUuid};
+use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys::{self, BuiltinOid, PgOid};
 use pgrx::prelude::*;
-use recur_core::action::{Column, Interval as Span, Kind, Value};
+use recur_core::action::{Column, Kind, Value};
 
 /// A datum as recur-core takes it. A JSON value lives as long as the datum's memory.
 ///
@@ -21,9 +21,9 @@ pub unsafe fn value(
     let Some(datum) = datum else {
         return Ok(Value::Null);
     };
-    // SAFETY: a look-up in the catalog caches.
+    // SAFETY: a look-up in the catalog cache.
     let base_type = unsafe { pg_sys::getBaseType(type_oid) };
-    // SAFETY: each is read as what its type says, which the caller promises to be right.
+    // SAFETY: the datum is read as its base type, which the caller promises to be right.
     unsafe {
         Ok(match PgOid::from(base_type) {
             PgOid::BuiltIn(BuiltinOid::TEXTOID) => Value::Text(read(datum)),
@@ -51,7 +51,7 @@ pub unsafe fn value(
 /// # Safety
 /// The datum must be of the type.
 unsafe fn read<T: FromDatum>(datum: pg_sys::Datum) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller promises the type.
     let value = unsafe { T::from_datum(datum, false) };
     value.unwrap_or_else(|| pgrx::error!("pg_recur: a value can't be read"))
 }
@@ -64,7 +64,7 @@ pub fn parameter(column: Column, value: &Value<Jsonb>) -> DatumWithOid<'static> 
         Value::Int(number) => int4(*number).into(),
         Value::Bool(truth) => (*truth).into(),
         Value::Instant(instant) => time::timestamptz(*instant).into(),
-        Value::Interval(span) => sql_interval(*span).into(),
+        Value::Interval(span) => interval::from_parts(*span).into(),
         Value::Json(json) => (*json).into(),
     }
 }
@@ -88,15 +88,4 @@ fn type_oid(kind: Kind) -> pg_sys::Oid {
         Kind::Interval { .. } => pg_sys::INTERVALOID,
         Kind::JsonObject | Kind::Labels | Kind::Backoff => pg_sys::JSONBOID,
     }
-}
-
-/// pgrx makes no interval whose parts differ in sign, but reads one.
-fn sql_interval(span: Span) -> Interval {
-    let interval = pg_sys::Interval {
-        time: span.micros,
-        day: span.days,
-        month: span.months,
-    };
-    // SAFETY: the datum points to an interval, which is copied.
-    unsafe { read(pg_sys::Datum::from(&raw const interval)) }
 }

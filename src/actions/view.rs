@@ -17,7 +17,7 @@ use recur_core::action::{Changes, Column, OnExisting};
 use std::ffi::CString;
 use uuid::Uuid;
 
-/// What a trigger returns: the row as it is stored, or none where nothing was written.
+/// What a trigger returns: the stored row, or none if no row was written.
 type Returned<'a> = Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError>;
 
 /// INSTEAD OF INSERT.
@@ -55,7 +55,7 @@ fn update_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
     let _pins = PlannerPins::set();
     let stored = engine::as_engine(|| {
         let id = id(&old);
-        // Deleted since the statement found it.
+        // Another session has deleted the action since the statement found it.
         let Some(locked) = author.lock(id, changes_context) else {
             return Ok(None);
         };
@@ -121,7 +121,7 @@ fn record(
         pgrx::error!("pg_recur: a trigger of recur.recurring_actions was called without a row");
     };
     let relation = trigger.relation()?;
-    // SAFETY: the server's tuple is of the relation that the trigger is on, and lives until the trigger returns.
+    // SAFETY: the tuple has the row type of the trigger's relation, and lives until the trigger returns.
     Ok(unsafe { Record::of_tuple(tuple.into_pg(), relation.rd_att) })
 }
 
@@ -132,7 +132,8 @@ fn returned<'a>(trigger: &'a PgTrigger<'a>, stored: Option<Stored>) -> Returned<
     };
     let relation = trigger.relation()?;
     let descriptor = relation.rd_att;
-    // SAFETY: the relation is open while its trigger runs. As many values as columns, each of its column's type.
+    // SAFETY: the relation is open while its trigger runs; there are as many values as columns, each of its column's
+    // type.
     unsafe {
         let columns = (*descriptor).natts as usize;
         let (mut values, mut nulls) = (vec![pg_sys::Datum::null(); columns], vec![true; columns]);

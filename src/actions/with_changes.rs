@@ -1,4 +1,4 @@
-//! `recur_internal.with_changes`: what would become of an action. Nothing is locked or written.
+//! `recur_internal.with_changes`: an action as changes would make it. No row is locked or written.
 
 use super::changes_json;
 use super::resolve::{find_visible, unknown_id};

@@ -6,6 +6,7 @@ use crate::pg::time;
 use crate::pg::transaction::Failure;
 use crate::runtime::settings;
 use chrono::{DateTime, Utc};
+use recur_core::event::EventKind;
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -65,10 +66,10 @@ pub fn record(errors: Vec<ActionError>, now: DateTime<Utc>) {
             one.paused
         );
         let detail = json!({ "error": message, "sqlstate": sqlstate, "errors_in_a_row": one.errors_in_a_row });
-        new_events.add(one.action, "action.error", &detail);
+        new_events.add(one.action, EventKind::Failed, &detail);
         if one.paused {
             let detail = json!({ "reason": format!("{} errors in a row", one.errors_in_a_row) });
-            new_events.add(one.action, "action.paused", &detail);
+            new_events.add(one.action, EventKind::Paused, &detail);
         }
         if one.paused || one.errors_in_a_row == settings::error_threshold() {
             problems.push((one.action, message.clone()));

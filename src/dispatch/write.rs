@@ -11,6 +11,7 @@ use crate::runtime::stats::Lateness;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use recur_core::decide::{EndReason, Mode, Repeated, Then};
 use recur_core::dispatch_id;
+use recur_core::event::EventKind;
 use recur_core::notify::Announcement;
 use serde_json::json;
 use std::collections::HashMap;
@@ -205,7 +206,7 @@ fn record_events(decisions: &[Decided], new: &[NewDispatch], written: &mut Writt
                 "until": rfc3339(skipped.until),
                 "count": skipped.count,
             });
-            events.add(timer.action, "occurrence.skipped", &detail);
+            events.add(timer.action, EventKind::Skipped, &detail);
         }
         if let Then::End(reason) = decision.then {
             events.add(timer.action, reason.event_kind(), &json!({}));
@@ -217,7 +218,7 @@ fn record_events(decisions: &[Decided], new: &[NewDispatch], written: &mut Writt
                 "dispatch_id": one.id.to_string(),
                 "scheduled_at": rfc3339(one.occurrence),
             });
-            events.add(one.action, "occurrence.dispatched", &detail);
+            events.add(one.action, EventKind::Dispatched, &detail);
         }
     }
     events.record();

@@ -6,6 +6,7 @@ use super::partition;
 use crate::access::{Actor, WORKER};
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
 use crate::runtime::notify_queue;
+use recur_core::event::EventKind;
 use uuid::Uuid;
 
 queries! {
@@ -13,7 +14,8 @@ queries! {
         (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
     RECORD_CHANGES = "history/queries/record_changes.sql"
         (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID, BOOLOID);
-    NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
+    NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" {kind: EventKind::Notified.as_str()}
+        (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
 }
 
 /// Events of workers, collected column by column.
@@ -25,13 +27,13 @@ pub struct WorkerEvents {
 }
 
 impl WorkerEvents {
-    pub fn add(&mut self, action: Uuid, kind: &'static str, detail: &serde_json::Value) {
+    pub fn add(&mut self, action: Uuid, kind: EventKind, detail: &serde_json::Value) {
         self.actions.push(action);
-        self.kinds.push(kind);
+        self.kinds.push(kind.as_str());
         self.details.push(detail.to_string());
     }
 
-    /// Records them, and announces those of actions that are not muted.
+    /// Records the events, and announces those of actions that are not muted.
     pub fn record(self) {
         if self.actions.is_empty() {
             return;
@@ -48,9 +50,9 @@ impl WorkerEvents {
     }
 }
 
-/// Something that a person did.
+/// What a person, or a program that a person runs, did.
 pub struct Change {
-    pub kind: &'static str,
+    pub kind: EventKind,
     pub action: Option<Uuid>,
     pub dispatch: Option<Uuid>,
     pub owner_id: i32,
@@ -58,12 +60,12 @@ pub struct Change {
     pub detail: String,
 }
 
-/// Records and announces what a person, or a program that a person runs, did.
+/// Records changes, and announces them even where the action is muted.
 pub fn record_changes(changes: &[Change], actor: &Actor) {
     if changes.is_empty() {
         return;
     }
-    let kinds: Vec<&str> = changes.iter().map(|change| change.kind).collect();
+    let kinds: Vec<&str> = changes.iter().map(|change| change.kind.as_str()).collect();
     let actions: Vec<_> = changes
         .iter()
         .map(|change| change.action.map(pg_uuid))

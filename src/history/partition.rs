@@ -1,16 +1,17 @@
 //! The partition that history is written to.
 
 use crate::pg::query::queries;
-use crate::pg::time;
-use crate::runtime::engine;
+use crate::pg::{interval, time};
+use crate::runtime::{engine, settings};
 use chrono::{DateTime, Utc};
+use pgrx::datum::Interval;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::Cell;
 
 queries! {
     HISTORY_PARTITION = "history/queries/history_partition.sql" ();
-    OPEN_NEXT_PARTITION = "history/queries/open_next_partition.sql" (TEXTOID, TIMESTAMPTZOID);
+    OPEN_NEXT_PARTITION = "history/queries/open_next_partition.sql" (INTERVALOID, TIMESTAMPTZOID);
 }
 
 /// Every report asks for the partition, which changes about once a day: an answer may be this old.
@@ -39,10 +40,16 @@ fn history_partition() -> i16 {
     engine::as_engine(current)
 }
 
+/// `recur_internal.retention()`.
+#[pg_extern(sql = false)]
+fn retention() -> Interval {
+    interval::from_parts(settings::retention())
+}
+
 /// Truncates and opens the next partition if its time has come. True if it has.
-pub fn open_next(retention: &str, now: DateTime<Utc>) -> bool {
+pub fn open_next(now: DateTime<Utc>) -> bool {
     OPEN_NEXT_PARTITION.with(|query| {
-        let arguments = [retention.into(), time::timestamptz(now).into()];
+        let arguments = [retention().into(), time::timestamptz(now).into()];
         query
             .row(&arguments, |row| row.required(1))
             .unwrap_or(false)

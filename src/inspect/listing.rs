@@ -11,7 +11,7 @@ const LIST: &str = include_str!("../../sql/inspect/queries/list_actions.sql");
 const SEARCH: &str = include_str!("../../sql/inspect/queries/search_actions.sql");
 const COUNT: &str = include_str!("../../sql/inspect/queries/count_found.sql");
 
-/// This many are sorted in a few milliseconds; where there are more, reading in order soon fills a page.
+/// This many actions are sorted in a few milliseconds; if there are more, reading in order soon fills a page.
 const FEW: i64 = 10_000;
 
 /// `recur_internal.matching(…)`: the ids of the actions that match, of those that the caller sees. Planned for each
@@ -33,7 +33,7 @@ fn matching(
     after_name: Option<&str>,
     after_id: Option<Uuid>,
 ) -> SetOfIterator<'static, Uuid> {
-    // The caller is known only before the change of roles.
+    // Before the change of roles: afterwards, the caller is the engine.
     let visible = access::visible().parameter();
     let owner_ids = owner.map(access::owner_ids_of);
     let arguments = [

@@ -89,7 +89,7 @@ fn library_version() -> &'static str {
     installation::LIBRARY_VERSION
 }
 
-/// None where it has not happened.
+/// None for 0, which stands for an instant that has not come yet.
 fn instant(micros: pg_sys::TimestampTz) -> Option<TimestampWithTimeZone> {
     (micros != 0)
         .then(|| time::from_micros(micros).map(time::timestamptz))

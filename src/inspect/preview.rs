@@ -1,18 +1,21 @@
 //! Schedules from SQL: validate, preview, describe. Nothing here reads or writes a table.
 
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::jsonb::Jsonb;
 use crate::pg::time;
 use crate::runtime::{environment, settings};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
 use pgrx::iter::TableIterator;
 use pgrx::{check_for_interrupts, name, prelude::*};
+use recur_core::action::{Column, Value, checked};
 use recurrence::{
     Bounds, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, ScheduleError, Zone,
 };
+use std::str::FromStr;
 use std::sync::Arc;
 
-/// More rows than anybody reads, and still a bounded answer.
+/// More rows than a person reads, in a bounded time.
 const MOST_PREVIEWED: i32 = 10_000;
 const DEFAULT_COUNT: i32 = 10;
 
@@ -195,7 +198,7 @@ fn occurrences_by_minute(
     TableIterator::new(rows)
 }
 
-/// A longer row is not counted to its end.
+/// Counting stops at this number of occurrences.
 const MOST_COUNTED: u64 = 10_000_000;
 
 /// `recur_internal.occurrences_around(…)`: the last occurrence at or before `until`, the first after it, and how many
@@ -261,24 +264,20 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// None: the schedule is valid, but from this start on it never occurs.
+    /// None if the schedule is valid, but has no occurrence from this start on.
     fn compile(self) -> Result<Option<(Recurrence, DateTime<Utc>)>, SqlError> {
-        // NULL is no schedule; for the other arguments it means their default.
+        // NULL means the default of an argument; a schedule has none.
         let text = self.schedule.ok_or_else(|| missing("schedule"))?;
         let schedule = parse_schedule(text)?;
         let zone = self.timezone.map_or(Ok(Zone::UTC), parse_zone)?;
-        let on_gap = self.on_dst_gap.map_or(Ok(OnGap::default()), |value| {
-            parse_policy("on_dst_gap", value, "roll_forward or skip")
-        })?;
-        let on_fold = self.on_dst_fold.map_or(Ok(OnFold::default()), |value| {
-            parse_policy("on_dst_fold", value, "first, second or both")
-        })?;
+        let on_gap: OnGap = parse_policy(Column::OnDstGap, self.on_dst_gap)?;
+        let on_fold: OnFold = parse_policy(Column::OnDstFold, self.on_dst_fold)?;
         let from = time::instant("from", self.from.ok_or_else(|| missing("from"))?)?;
         let mut starts_at = self
             .starts_at
             .map(|at| time::instant("starts_at", at))
             .transpose()?;
-        // Counted from its start: asked without one, it starts where the question does.
+        // Some schedules count from their start. Without one, they start at "from".
         if starts_at.is_none() && schedule.needs_start() {
             starts_at = Some(from);
         }
@@ -325,14 +324,15 @@ fn parse_zone(name: &str) -> Result<Zone, SqlError> {
     })
 }
 
-fn parse_policy<T: std::str::FromStr>(
-    argument: &str,
-    value: &str,
-    allowed: &str,
-) -> Result<T, SqlError> {
-    value
-        .parse()
-        .map_err(|_| SqlError::invalid_argument(argument, value, &format!("must be {allowed}")))
+/// A policy of an action, or its default.
+fn parse_policy<T: FromStr + Default>(column: Column, value: Option<&str>) -> Result<T, SqlError> {
+    let Some(value) = value else {
+        return Ok(T::default());
+    };
+    let given = Value::<Jsonb>::Text(value.to_owned());
+    checked(column, &given, &environment::environment())?;
+    let unknown = |_| SqlError::invalid_argument(column.name(), value, "is no policy");
+    value.parse().map_err(unknown)
 }
 
 fn parse_max_runs(value: i32) -> Result<u32, SqlError> {

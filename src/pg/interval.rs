@@ -2,7 +2,7 @@
 
 use super::error::SqlError;
 use pgrx::datum::Interval;
-use pgrx::{IntoDatum, direct_function_call, pg_sys};
+use pgrx::{FromDatum, IntoDatum, direct_function_call, pg_sys};
 use recur_core::action::Interval as Span;
 
 /// The three parts of an interval.
@@ -14,11 +14,17 @@ pub fn parts(interval: &Interval) -> Span {
     }
 }
 
-/// An interval of these parts.
+/// An interval of these parts. `Interval::new` refuses parts of different signs, which the server allows.
 pub fn from_parts(parts: Span) -> Interval {
-    Interval::new(parts.months, parts.days, parts.micros).unwrap_or_else(|error| {
-        pgrx::error!("pg_recur: {parts} is no interval: {error}");
-    })
+    let interval = pg_sys::Interval {
+        time: parts.micros,
+        day: parts.days,
+        month: parts.months,
+    };
+    let datum = pg_sys::Datum::from(&raw const interval);
+    // SAFETY: the datum points to an interval, which is copied.
+    let copy = unsafe { Interval::from_datum(datum, false) };
+    copy.unwrap_or_else(|| pgrx::error!("pg_recur: {parts} is no interval"))
 }
 
 /// As the server prints it.

@@ -15,6 +15,7 @@ use chrono::{DateTime, Utc};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 use recur_core::action::Interval as Span;
+use recur_core::event::EventKind;
 use recur_core::report::{Outcome, Running};
 use serde_json::json;
 use uuid::Uuid;
@@ -24,7 +25,7 @@ queries! {
     LOCK_EXPIRED = "recovery/queries/lock_expired.sql" (TIMESTAMPTZOID, INT4OID, UUIDARRAYOID, UUIDARRAYOID);
     EXPIRED_LEASES = "recovery/queries/expired_leases.sql" (TIMESTAMPTZOID, INT4OID);
     LOCK_ABANDONED = "recovery/queries/lock_abandoned.sql" (INTERVALOID);
-    RECORD_RECOVERIES = "recovery/queries/record_recoveries.sql"
+    RECORD_RECOVERIES = "recovery/queries/record_recoveries.sql" {kind: EventKind::Recovered.as_str()}
         (UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID);
 }
 

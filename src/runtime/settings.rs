@@ -3,6 +3,7 @@
 use super::shared;
 use pgrx::prelude::*;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_sys};
+use recur_core::action::Interval;
 use recur_core::notify::Detail;
 use recurrence::Zone;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -277,9 +278,8 @@ pub fn dispatchers() -> usize {
     DISPATCHERS.get().unsigned_abs() as usize
 }
 
-/// As PostgreSQL reads an interval.
-pub fn retention() -> String {
-    format!("{} minutes", RETENTION.get())
+pub fn retention() -> Interval {
+    Interval::seconds(i64::from(RETENTION.get()) * 60)
 }
 
 pub fn error_threshold() -> i32 {

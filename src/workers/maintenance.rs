@@ -175,8 +175,5 @@ fn open_next_partition(
     context: &mut WorkerContext,
     now: DateTime<Utc>,
 ) -> Result<bool, Interruption> {
-    let retention = settings::retention();
-    context.transaction(c"pg_recur maintenance", move || {
-        partition::open_next(&retention, now)
-    })
+    context.transaction(c"pg_recur maintenance", move || partition::open_next(now))
 }

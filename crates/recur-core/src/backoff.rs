@@ -275,39 +275,6 @@ mod tests {
                 hour,
                 "The base is not longer than nothing.",
             ),
-            (r#""-1 s""#, "2", hour, "The base has a negative part."),
-            (
-                r#""1 day -48 hours""#,
-                "2",
-                hour,
-                "The base has a negative part.",
-            ),
-            // Longer than nothing, which makes it no better.
-            (
-                r#""1 day -23 hours""#,
-                "2",
-                hour,
-                "The base has a negative part.",
-            ),
-            (
-                r#""1 mon -40 days""#,
-                "2",
-                hour,
-                "The base has a negative part.",
-            ),
-            // As long as PostgreSQL compares, which counts 360 days a year, it is four days long.
-            (
-                r#""-1 year 364 days""#,
-                "2",
-                hour,
-                "The base has a negative part.",
-            ),
-            (
-                second,
-                "2",
-                r#""1 day -1 second""#,
-                "The cap has a negative part.",
-            ),
             (
                 r#""99999999999999999999 hours""#,
                 "2",
@@ -330,6 +297,28 @@ mod tests {
             let error = backoff(base, factor, cap).unwrap_err();
             assert_eq!(error.detail(), Some(detail));
         }
+    }
+
+    #[test]
+    fn no_part_of_a_span_is_negative() {
+        for base in [
+            "-1 s",
+            "1 day -48 hours",
+            // Longer than nothing, which makes it no better.
+            "1 day -23 hours",
+            "1 mon -40 days",
+            // As long as PostgreSQL compares, which counts 360 days a year, it is four days long.
+            "-1 year 364 days",
+        ] {
+            let error = backoff(&format!("{base:?}"), "2", r#""1 hour""#).unwrap_err();
+            assert_eq!(error.detail(), Some("The base has a negative part."));
+        }
+        let error = backoff(r#""1 second""#, "2", r#""1 day -1 second""#).unwrap_err();
+        assert_eq!(error.detail(), Some("The cap has a negative part."));
+    }
+
+    #[test]
+    fn each_part_is_there_and_no_other() {
         let detail = |json| {
             RetryBackoff::parse(json)
                 .unwrap_err()

@@ -1,4 +1,4 @@
--- A new action. Returns nothing where another action has its identity.
+-- Inserts an action, unless another action has its identity: then no row is returned.
 -- $1 to $37: the columns of the definition; $38 uuid: id; $39 int: owner; $40 boolean: duplicate; $41 timestamptz: now;
 -- $42 boolean: enabled; $43 timestamptz: next run; $44 timestamptz: due at; $45 text: reason of a pause;
 -- $46 jsonb: context; $47 int: version of the context

@@ -1,4 +1,4 @@
--- A context that an action has had. The first one stands in progress alone until it is replaced.
+-- A context that an action has had. The first one is stored in progress only, until it is replaced.
 -- $1 uuid: action; $2 int: version
 SELECT c.context FROM recur_internal.contexts AS c WHERE c.action_id = $1 AND c.version = $2
  UNION ALL

@@ -1,5 +1,5 @@
--- Locks the timer of an action that the caller sees: a session that changes or dispatches an action
--- holds its timer.
+-- Locks the timer of an action that the caller sees: every session that changes or dispatches an action holds this
+-- lock.
 -- $1 uuid: action; $2 int[]: owners that the caller sees, NULL for all
 SELECT t.action_id FROM recur_internal.timers AS t
  WHERE t.action_id = $1

@@ -1,5 +1,5 @@
--- The actions that pause_all or resume_all is about, as {state} says, in the order in which both lock them. An action
--- comes before those that were added beside it: so do their locks where it is deleted.
+-- The actions that pause_all or resume_all changes, as {state} says, in the order in which both lock them. An action
+-- comes before those that were added beside it, as in a delete.
 -- $1 text: namespace; $2 text: tenant; $3 jsonb: labels; $4 int[]: owners that the caller sees; each NULL for all
 SELECT d.id
   FROM recur_internal.definitions AS d

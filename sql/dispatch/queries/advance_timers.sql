@@ -1,5 +1,5 @@
--- How timers go on after their occurrences were decided. {key} finds the timer: by its tid where this transaction has
--- locked it, else by its action.
+-- Advances timers after their occurrences were decided. {key} finds a timer by its tid, if this transaction has locked
+-- it, or by its action.
 -- $1 tid[] or uuid[]: timers; $2 int[]: dispatches of each; $3 timestamptz[]: the latest occurrence among them, or
 -- NULL; $4 timestamptz[]: next occurrence, or NULL; $5 timestamptz[]: when to look again; $6 text[]: why the action
 -- ended, or NULL

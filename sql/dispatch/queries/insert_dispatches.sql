@@ -1,9 +1,8 @@
 -- One dispatch for each occurrence; the template is copied inside the server.
 --
--- On the optimistic path ({key} is the definition's tid, which was just read and spares the way through the index) an
--- occurrence that has its dispatch already is refused by the primary key; to ask first, with ON CONFLICT, takes another
--- descent of the index and a tenth more WAL. On the verified path ({key} is the action) such an occurrence keeps its
--- dispatch.
+-- On the optimistic path {key} is the definition's tid, which was just read: that saves a descent of the index. The
+-- primary key refuses an occurrence that has a dispatch already; to ask first, with ON CONFLICT, would take another
+-- descent and a tenth more WAL. On the verified path {key} is the action, and such an occurrence keeps its dispatch.
 -- $1 uuid[]: dispatch ids; $2 tid[] or uuid[]: definitions; $3 timestamptz[]: occurrences; $4 timestamptz[]: when each
 -- is available
 INSERT INTO recur_internal.live_dispatches

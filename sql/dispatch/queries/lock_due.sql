@@ -1,6 +1,6 @@
--- The due timers, locked for this transaction. On the bare table: a join or a CTE here would lock the wrong rows, or
--- none. The low-water mark keeps the scan away from the index entries that earlier advances have left behind, which
--- stay while a snapshot is held open.
+-- The due timers, locked for this transaction. From the table alone: with a join or a CTE, other rows than those of the
+-- limit would be locked. The low-water mark lets the scan skip the dead index entries of timers that were advanced,
+-- which stay while a snapshot is held open.
 -- $1 timestamptz: low-water mark, no timer is due before; $2 timestamptz: now; $3 bigint: at most this many
 SELECT t.action_id, t.due_at, coalesce(t.next_run_at, t.due_at), t.last_run_at, t.run_count, t.ctid
   FROM recur_internal.timers AS t

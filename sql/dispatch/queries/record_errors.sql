@@ -1,6 +1,6 @@
--- Actions that could not be dispatched: the error stays on the row, and the pause before the next try doubles, up to an
--- hour. An action that fails too often is paused. next_run_at stays, because that occurrence is still owed; missed_from
--- lets recur.resume record what a paused action has missed.
+-- Records errors on the timers of actions that could not be dispatched. The pause before the next try doubles, up to an
+-- hour, and next_run_at stays: that occurrence is still to be dispatched. An action that fails too often is paused;
+-- missed_from lets recur.resume record the occurrences that the pause skipped.
 -- $1 uuid[]: actions; $2 text[]: what went wrong; $3 timestamptz: now; $4 int: errors in a row that pause an action, 0
 -- for never
 UPDATE recur_internal.timers AS t
@@ -8,7 +8,8 @@ UPDATE recur_internal.timers AS t
        last_error    = u.message,
        last_error_at = $3,
        due_at        = CASE WHEN gives_up THEN NULL
-                            ELSE $3 + least(interval '1 minute' * power(2, least(t.error_count, 6)), interval '1 hour') END,
+                            ELSE $3 + least(interval '1 minute' * power(2, least(t.error_count, 6)),
+                                            interval '1 hour') END,
        next_run_at   = CASE WHEN NOT gives_up THEN t.next_run_at END,
        missed_from   = CASE WHEN gives_up THEN t.next_run_at ELSE t.missed_from END,
        enabled       = NOT gives_up,

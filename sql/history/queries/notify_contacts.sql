@@ -18,7 +18,7 @@ WITH notified AS (
                               FOR UPDATE SKIP LOCKED)
 ), recorded AS (
     INSERT INTO recur_internal.events (kind, action_id, owner_id, actor, detail, partition)
-    SELECT 'owner.notified', n.id, n.owner_id, $3, jsonb_build_object('contact', n.contact, 'problem', n.problem), $4
+    SELECT '{{kind}}', n.id, n.owner_id, $3, jsonb_build_object('contact', n.contact, 'problem', n.problem), $4
       FROM notified AS n
     RETURNING id, kind, action_id
 )

@@ -1,6 +1,5 @@
--- Gives an action a new context and keeps the versions before and after. The first version is stored here when it is
--- replaced: until then it stands in progress alone. Returns the version that was found; where another one was expected,
--- nothing changes.
+-- Gives an action a new context, and adds it to the kept versions. The first version is stored in progress only, and
+-- added when it is replaced. Returns the version that was found; if another one was expected, nothing changes.
 -- $1 uuid: action; $2 jsonb: context, or NULL; $3 int: expected version, NULL for any; $4 uuid: dispatch that left it,
 -- or NULL; $5 text: actor
 WITH found AS (

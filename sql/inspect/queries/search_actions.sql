@@ -1,6 +1,5 @@
--- The same as list_actions.sql, for words that few actions have. The planner does not know how many: left to itself, it
--- might read every action in order, in the hope of filling a page early. So the words are looked up first. The
--- parameters are the same.
+-- The same as list_actions.sql, for words that few actions have. The planner does not know how few, and might read
+-- every action in order, expecting to fill a page early. So the words are looked up first. The parameters are the same.
 WITH d AS MATERIALIZED (
     SELECT f.id, f.namespace, f.tenant, f.name, f.labels, f.subject, f.owner_id
       FROM recur_internal.definitions AS f

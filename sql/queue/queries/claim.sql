@@ -2,13 +2,13 @@
 --
 -- Within a priority the index is in the order of time: the scan ends at the first dispatch that is not available yet.
 -- {pending} selects the index of one owner, of one owner and provider, or of all, because a kept plan uses one index.
--- Whether a higher priority waits is asked with ORDER BY: for EXISTS the planner may read another index from end to end.
--- A restored row may have a lease that is longer than {longest}, the longest that is allowed.
+-- Whether a higher priority waits is asked with ORDER BY: for EXISTS the planner may read another index from end to
+-- end. A restored row may have a lease that is longer than {longest}, the longest that is allowed.
 -- $1 timestamptz: now; $2 int: priority; $3, $4 timestamptz: available_at and created_at to begin at; $5 boolean: only
 -- if no higher priority waits; $6 text[]: providers, or NULL; $7 text: the provider, if there is only one; $8 text[]:
--- action types, or NULL; $9 text[]: namespaces, or NULL; $10 text[]: tenants, or NULL; $11 int[]: owners that the caller
--- sees, NULL for all; $12 int: at most this many; $13 text: consumer; $14 interval: lease, or NULL; $15 int: the owner,
--- if there is only one
+-- action types, or NULL; $9 text[]: namespaces, or NULL; $10 text[]: tenants, or NULL; $11 int[]: owners that the
+-- caller sees, NULL for all; $12 int: at most this many; $13 text: consumer; $14 interval: lease, or NULL; $15 int: the
+-- owner, if there is only one
 WITH claimed AS (
     UPDATE recur_internal.live_dispatches AS l
        SET status = 'running', attempt = l.attempt + 1, claimed_by = $13, started_at = $1, cancel_requested = false,

@@ -1,7 +1,6 @@
--- Locks the progress of actions of which a dispatch is about to fail for good because its lease has expired. A consumer
--- that has reported in a transaction which is still open holds that row: it is skipped, and what would be counted there
--- is left for later. Dispatches are looked up by themselves, as an array: in a join the planner may read the index of
--- actions from end to end.
+-- Locks the progress of actions of which a dispatch is about to fail for good because its lease has expired. A row that
+-- is locked by the open transaction of a reporting consumer is skipped, and its dispatches are left for later.
+-- Dispatches are found first, as an array: in a join the planner may read the index of actions from end to end.
 -- $1 timestamptz: now; $2 int: at most this many; $3 uuid[]: only these dispatches, or NULL
 SELECT p.action_id
   FROM recur_internal.progress AS p

@@ -8,8 +8,8 @@
 //! {"provider":"…","count":250}
 //! ```
 //!
-//! A message has ids and what routing needs; `recur.notify_detail` says how much. It never has a payload, which could be
-//! secret or too long: every role that may connect can listen.
+//! A message has ids and what routing needs; `recur.notify_detail` says how much. It never has a payload, which could
+//! be secret or too long: every role that may connect can listen.
 
 mod encode;
 mod group;

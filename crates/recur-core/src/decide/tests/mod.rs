@@ -121,7 +121,10 @@ fn skipped(reason: SkipReason, from: &str, until: &str, count: u64) -> Vec<Skipp
 #[test]
 fn reasons_are_stored_by_these_names() {
     assert_eq!(EndReason::NAMES, ["exhausted", "expired", "no_next"]);
-    let kinds: Vec<&str> = EndReason::ALL.iter().map(|end| end.event_kind()).collect();
+    let kinds: Vec<&str> = EndReason::ALL
+        .iter()
+        .map(|end| end.event_kind().as_str())
+        .collect();
     assert_eq!(
         kinds,
         ["action.exhausted", "action.expired", "action.no_next"]
