@@ -37,6 +37,7 @@ COMMENT ON FUNCTION recur.context_history IS
 
 CREATE FUNCTION recur_internal.retention() RETURNS interval
     LANGUAGE c STABLE
+    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'retention_wrapper';
 COMMENT ON FUNCTION recur_internal.retention IS 'Internal: recur.retention, as an interval';
 
