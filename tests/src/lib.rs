@@ -6,6 +6,7 @@ mod clock;
 mod cluster;
 pub mod consumers;
 pub mod dice;
+mod disk;
 pub mod faults;
 mod permits;
 pub mod pooler;
@@ -19,6 +20,7 @@ pub mod workers;
 
 pub use clock::Clock;
 pub use cluster::Cluster;
+pub use disk::{Disk, Disks};
 pub use programs::succeed;
 pub use server::Shutdown;
 pub use session::{Session, database_error};

@@ -2,6 +2,7 @@
 //!
 //! A few rounds by default; `make test-crash` plays fifty. `PG_RECUR_CRASH_SEED` repeats what a failure has printed.
 
+use crate::number;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pg_recur_tests::dice::Dice;
@@ -11,13 +12,6 @@ use std::time::Duration;
 
 const EVERY_SECOND: i64 = 1_950;
 const IN_BURSTS: i64 = 50;
-
-fn number(variable: &str, otherwise: u64) -> u64 {
-    std::env::var(variable).map_or(otherwise, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is not a number"))
-    })
-}
 
 /// One of these per second each, with every misfire policy in turn; and bursts, all of them due at the same instants.
 fn create(session: &mut Session) {
