@@ -38,7 +38,8 @@ mod tests {
         create("a", "* * * * *");
         assert_eq!(tick("2030-02-01 00:00:30Z"), "1 44640 0 0");
         assert_eq!(
-            one("SELECT concat_ws(' ', scheduled_at AT TIME ZONE 'UTC', (SELECT next_run_at AT TIME ZONE 'UTC' FROM recur_internal.timers))
+            one("SELECT concat_ws(' ', scheduled_at AT TIME ZONE 'UTC',
+                                  (SELECT next_run_at AT TIME ZONE 'UTC' FROM recur_internal.timers))
                    FROM recur.dispatches"),
             Some("2030-02-01 00:00:00 2030-02-01 00:01:00".into())
         );
@@ -54,8 +55,11 @@ mod tests {
             .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "1 0 0 1");
         assert_eq!(
-            one("SELECT concat_ws(' ', error_count, next_run_at AT TIME ZONE 'UTC', last_error) FROM recur.recurring_actions WHERE name = 'bad'")
-                .map(|text| text.contains("1 2030-01-01 12:00:00 ") && text.contains("garbage")),
+            one(
+                "SELECT concat_ws(' ', error_count, next_run_at AT TIME ZONE 'UTC', last_error)
+                   FROM recur.recurring_actions WHERE name = 'bad'"
+            )
+            .map(|text| text.contains("1 2030-01-01 12:00:00 ") && text.contains("garbage")),
             Some(true)
         );
         assert_eq!(
@@ -69,7 +73,11 @@ mod tests {
         create("a", "0 12 * * *");
         assert_eq!(tick("2030-01-01 12:00:00Z"), "1 0 0 0");
         // As after a restore of the timers alone, or a clock that was set back.
-        Spi::run("UPDATE recur_internal.timers SET next_run_at = '2030-01-01 12:00:00Z', due_at = '2030-01-01 12:00:00Z'").unwrap();
+        Spi::run(
+            "UPDATE recur_internal.timers
+                SET next_run_at = '2030-01-01 12:00:00Z', due_at = '2030-01-01 12:00:00Z'",
+        )
+        .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "0 0 0 0");
         assert_eq!(
             one("SELECT count(*)::text FROM recur.dispatches"),
@@ -97,7 +105,11 @@ mod tests {
 
     #[pg_test]
     fn a_backlog_larger_than_a_batch_is_drained() {
-        Spi::run("SELECT count(recur.create('a' || n, '0 12 * * *', 'p', 't', starts_at => '2030-01-01Z')) FROM generate_series(1, 2500) AS n").unwrap();
+        Spi::run(
+            "SELECT count(recur.create('a' || n, '0 12 * * *', 'p', 't', starts_at => '2030-01-01Z'))
+               FROM generate_series(1, 2500) AS n",
+        )
+        .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "2500 0 0 0");
     }
 }

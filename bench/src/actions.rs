@@ -31,7 +31,8 @@ pub fn fill(session: &mut Session, count: i64) {
     );
     each(
         session,
-        "VACUUM ANALYZE recur_internal.definitions; VACUUM ANALYZE recur_internal.timers; VACUUM ANALYZE recur_internal.progress",
+        "VACUUM ANALYZE recur_internal.definitions; VACUUM ANALYZE recur_internal.timers;
+         VACUUM ANALYZE recur_internal.progress",
     );
 }
 

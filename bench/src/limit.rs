@@ -1,6 +1,6 @@
-//! What plain SQL can do: one statement a batch that locks due rows, inserts the same dispatch rows into a table with the
-//! same columns and indexes, advances the timers by a constant and sends one NOTIFY. It parses no schedule, knows no
-//! policy and isolates no error.
+//! What plain SQL can do: one statement a batch that locks due rows, inserts the same dispatch rows into a table with
+//! the same columns and indexes, advances the timers by a constant and sends one NOTIFY. It parses no schedule, knows
+//! no policy and isolates no error.
 
 use crate::actions;
 use pg_recur_tests::Session;
@@ -28,11 +28,14 @@ WITH due AS (
       FROM due AS u WHERE t.action_id = u.action_id
 ), inserted AS (
     INSERT INTO bench.dispatches
-           (id, action_id, scheduled_at, trigger, namespace, tenant, owner_id, subject, provider, action_type, payload, metadata,
-            primary_agent, fallback_agent, priority, lock_group, notify_channel, max_attempts, lease, available_at)
-    SELECT d.id, d.id, u.due_at, 'schedule', d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type, d.payload,
+           (id, action_id, scheduled_at, trigger, namespace, tenant, owner_id, subject, provider, action_type, payload,
+            metadata, primary_agent, fallback_agent, priority, lock_group, notify_channel, max_attempts, lease,
+            available_at)
+    SELECT d.id, d.id, u.due_at, 'schedule', d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type,
+           d.payload,
            d.metadata || jsonb_build_object('_recurring_dispatch', 'true', '_recurring_id', d.id),
-           d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts, d.lease, u.due_at
+           d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts, d.lease,
+           u.due_at
       FROM due AS u JOIN bench.definitions AS d ON d.id = u.action_id
     RETURNING id
 )

@@ -33,8 +33,9 @@ pub fn run(other: &str, rounds: usize, report: &mut Report) {
         sides[side].push(child(if side == 0 { other } else { &this }));
     }
     report.text(&format!(
-        "This build over an earlier one, {rounds} pairs that took turns in one run; medians, and the median of the pairs' ratios with its
-quartiles. CPU time is that of the server process that does the work, divided by the number of dispatches or actions."
+        "This build over an earlier one, {rounds} pairs that took turns in one run; medians, and the median of the
+pairs' ratios with its quartiles. CPU time is that of the server process that does the work, divided by the number of
+dispatches or actions."
     ));
     let names: Vec<String> = sides[0][0].keys().cloned().collect();
     let rows: Vec<Vec<String>> = names

@@ -18,7 +18,8 @@ CREATE TABLE bench.jobs (LIKE recur_internal.live_dispatches INCLUDING ALL);
 ALTER TABLE bench.jobs
     ADD COLUMN finished_at timestamptz, ADD COLUMN result jsonb, ALTER namespace SET DEFAULT 'default',
     ALTER tenant SET DEFAULT 'default', ALTER owner_id SET DEFAULT 1, ALTER metadata SET DEFAULT '{}',
-    ALTER priority SET DEFAULT 0, ALTER max_attempts SET DEFAULT 3, ALTER available_at SET DEFAULT now();
+    ALTER priority SET DEFAULT 0, ALTER max_attempts SET DEFAULT 3, ALTER lease SET DEFAULT '5 minutes',
+    ALTER available_at SET DEFAULT now();
 CREATE TABLE bench.messages (
     msg_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, read_ct int NOT NULL DEFAULT 0,
     enqueued_at timestamptz NOT NULL DEFAULT now(), vt timestamptz NOT NULL DEFAULT now(), message jsonb
@@ -50,7 +51,8 @@ impl Side {
     fn empty(self) -> &'static str {
         match self {
             Side::Ours => {
-                "TRUNCATE recur_internal.live_dispatches; TRUNCATE recur_internal.finished_dispatches_0; VACUUM ANALYZE recur_internal.live_dispatches"
+                "TRUNCATE recur_internal.live_dispatches; TRUNCATE recur_internal.finished_dispatches_0;
+                 VACUUM ANALYZE recur_internal.live_dispatches"
             }
             Side::OursKept => {
                 "TRUNCATE recur_internal.live_dispatches; VACUUM ANALYZE recur_internal.live_dispatches"
@@ -100,7 +102,8 @@ impl Side {
             Side::Ours | Side::OursKept | Side::OursOnTop => "SELECT id, attempt, payload FROM recur.claim($1)",
             Side::ByHand | Side::ByHandOnTop => {
                 "UPDATE bench.jobs AS j
-                    SET status = 'running', attempt = j.attempt + 1, claimed_by = 'bench', started_at = clock_timestamp(),
+                    SET status = 'running', attempt = j.attempt + 1, claimed_by = 'bench',
+                        started_at = clock_timestamp(),
                         lease_expires_at = clock_timestamp() + interval '5 minutes'
                   WHERE j.id = ANY (ARRAY(SELECT p.id FROM bench.jobs AS p
                                            WHERE p.status = 'pending' AND p.available_at <= now()
@@ -123,7 +126,8 @@ impl Side {
         match self {
             Side::Ours | Side::OursKept | Side::OursOnTop if batch == 1 => "SELECT id FROM recur.complete($1, $2)",
             Side::Ours | Side::OursKept | Side::OursOnTop => "SELECT id, accepted FROM recur.complete_many($1, $2)",
-            // "Not pending", because with "running" the planner reads all that run, each time: half as fast in batches of 100.
+            // "Not pending", because with "running" the planner reads all that run, each time: half as fast in batches
+            // of 100.
             Side::ByHand | Side::ByHandOnTop => {
                 "UPDATE bench.jobs AS j
                     SET status = 'completed', finished_at = clock_timestamp(), lease_expires_at = NULL
@@ -251,7 +255,7 @@ impl Consumer {
     }
 }
 
-/// What is asked of a side: so many connections consume from a backlog of `count`, for this time at the most.
+/// What is asked of a side: this many connections consume from a backlog of `count`, for at most this time.
 #[derive(Clone, Copy)]
 pub struct Load {
     pub count: i64,
@@ -306,10 +310,10 @@ fn peer(server: &Server, script: &str, arguments: &[String]) -> Option<f64> {
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "Claim and complete of no-op dispatches with payloads of 300 bytes, until a backlog is gone; a claim and a report
-are one statement and one transaction each. Beside it, in turns: FOR UPDATE SKIP LOCKED written by hand on the same columns
-and indexes, with the status changed in place (its table keeps what is done; ours moves it to the history); and read and
-archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written at each batch size.",
+        "Claim and complete of no-op dispatches with payloads of 300 bytes, until a backlog is gone; a claim and a
+report are one statement and one transaction each. Beside it, in turns: FOR UPDATE SKIP LOCKED written by hand on the
+same columns and indexes, with the status changed in place (its table keeps what is done; ours moves it to the history);
+and read and archive as pgmq does them, on its few columns. Target: 0.9 of the hand-written at each batch size.",
     );
     let rounds = if size.full { 5 } else { 2 };
     let connections: &[usize] = if size.full { &[1, 2, 4, 8] } else { &[1, 8] };

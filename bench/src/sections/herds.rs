@@ -96,9 +96,9 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "So many actions are due at one instant. Milliseconds after it: until a consumer has claimed one, until all can be
-claimed, until a listener has heard of the first, and of all. With `recur.lookahead` (5 s, the default) the dispatches are staged ahead; with 0 they
-are not. Target with staging: all can be claimed within 50 ms.",
+        "This many actions are due at one instant. Milliseconds after it: until a consumer has claimed one, until all
+can be claimed, until a listener has heard of the first, and of all. With `recur.lookahead` (5 s, the default) the
+dispatches are staged ahead; with 0 they are not. Target with staging: all can be claimed within 50 ms.",
     );
     // How many, and how many seconds it takes to set them all to an instant.
     let sizes: &[(i64, i64)] = &[(1_000, 8), (10_000, 9), (100_000, 16)];
@@ -158,7 +158,7 @@ are not. Target with staging: all can be claimed within 50 ms.",
             "all can be claimed, ms",
             "first heard of, ms",
             "all heard of, ms",
-            "at the most",
+            "at most",
         ],
         &rows,
     );
