@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PG_CONFIG
 
-.PHONY: help setup build demo psql stop clean check deny test test-16 test-17 test-18 test-matrix test-crash \
-	test-engine test-one bench bench-full install
+.PHONY: help setup build demo psql stop clean check deny test test-16 test-17 test-18 test-matrix test-crash chaos \
+	test-engine test-one bench bench-full compare install
 
 help: ## what can be made
 	@grep -E '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9 -]+):.*## (.*)/  make \1\t\2/' | expand -t 34
@@ -44,8 +44,11 @@ test-16 test-17 test-18: setup ## the tests that depend on the server, on that P
 test-matrix: test ## make test, then 16, 17 and 18
 	@scripts/test-on.sh 16 17 18
 
-test-crash: build ## the long form: fifty rounds of crashes, a backlog of a million
+test-crash: build ## the long form: fifty rounds of chaos, fifty of crashes, a backlog of a million
 	@scripts/test-crash.sh
+
+chaos: build ## faults at random under load, about 45 minutes: docs/reliability.md (ROUNDS=1000 SEED=1 UPDATE_DOCS=1)
+	@ROUNDS=$(ROUNDS) SEED=$(SEED) scripts/chaos.sh
 
 test-engine: ## the inner loop of the engine: no server
 	@cargo test -p recurrence
@@ -58,6 +61,9 @@ bench: build ## every benchmark, about 15 minutes: bench/RESULTS.md (SECTION=lat
 
 bench-full: build ## the same with the large sizes, about an hour
 	@scripts/bench.sh --full $(SECTION)
+
+compare: setup ## this build beside another revision, in pairs, about 10 minutes (REVISION=main~1 ROUNDS=15)
+	@scripts/compare.sh $(REVISION) $(ROUNDS)
 
 install: setup ## install into the PostgreSQL that PG_CONFIG names
 	@scripts/install.sh --system

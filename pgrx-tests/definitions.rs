@@ -41,7 +41,8 @@ mod tests {
         Spi::run("SELECT recur.create('b', '1h', 'p', 't', starts_at => '2020-01-01 00:17Z')")
             .unwrap();
         assert_eq!(
-            one("SELECT (extract(minute FROM next_run_at) = 17 AND next_run_at > now() AND next_run_at <= now() + interval '1 hour')::text
+            one("SELECT (extract(minute FROM next_run_at) = 17
+                         AND next_run_at > now() AND next_run_at <= now() + interval '1 hour')::text
                    FROM recur.recurring_actions WHERE name = 'b'"),
             Some("true".into())
         );
@@ -73,7 +74,7 @@ mod tests {
     )]
     fn a_disabled_action_can_not_have_a_next_run() {
         Spi::run("SELECT recur.create('a', '@daily', 'p', 't')").unwrap();
-        Spi::run("UPDATE recur.timers SET enabled = false").unwrap();
+        Spi::run("UPDATE recur_internal.timers SET enabled = false").unwrap();
     }
 
     #[pg_test(error = "action \"a\" has had all of its 1 runs")]

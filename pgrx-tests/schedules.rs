@@ -37,7 +37,8 @@ mod tests {
     #[pg_test]
     fn preview_follows_the_policies_it_is_given() {
         let skipped = texts(
-            "SELECT local_time::text FROM recur.preview('30 2 * * *', 'America/Chicago', '2027-03-13', 2, on_dst_gap => 'skip')",
+            "SELECT local_time::text
+               FROM recur.preview('30 2 * * *', 'America/Chicago', '2027-03-13', 2, on_dst_gap => 'skip')",
         );
         assert_eq!(skipped, ["2027-03-13 02:30:00", "2027-03-15 02:30:00"]);
         let both = texts(
@@ -64,7 +65,8 @@ mod tests {
         );
         let counted = texts(
             "SELECT (occurrence AT TIME ZONE 'UTC')::text
-               FROM recur.preview('1h', 'UTC', '2027-01-01 01:00Z', 10, starts_at => '2027-01-01 00:30Z', max_runs => 3)",
+               FROM recur.preview('1h', 'UTC', '2027-01-01 01:00Z', 10,
+                                  starts_at => '2027-01-01 00:30Z', max_runs => 3)",
         );
         assert_eq!(counted, ["2027-01-01 01:30:00", "2027-01-01 02:30:00"]);
     }
@@ -85,7 +87,8 @@ mod tests {
     #[pg_test]
     fn is_valid_schedule_never_raises() {
         let answers = texts(
-            "SELECT recur.is_valid_schedule(s)::text FROM unnest(ARRAY['@daily', '90m', 'RRULE:FREQ=DAILY', 'soon', '', '* * *']) AS s",
+            "SELECT recur.is_valid_schedule(s)::text
+               FROM unnest(ARRAY['@daily', '90m', 'RRULE:FREQ=DAILY', 'soon', '', '* * *']) AS s",
         );
         assert_eq!(answers, ["true", "true", "true", "false", "false", "false"]);
     }
@@ -147,7 +150,8 @@ mod tests {
     #[pg_test]
     fn null_means_the_default_elsewhere() {
         let rows = texts(
-            "SELECT occurrence::text FROM recur.preview('@daily', NULL, '2027-01-01Z', NULL, NULL, NULL, NULL, NULL, NULL)
+            "SELECT occurrence::text
+               FROM recur.preview('@daily', NULL, '2027-01-01Z', NULL, NULL, NULL, NULL, NULL, NULL)
              EXCEPT SELECT occurrence::text FROM recur.preview('@daily', \"from\" => '2027-01-01Z')",
         );
         assert!(rows.is_empty(), "{rows:?}");

@@ -38,7 +38,8 @@ mod tests {
         create("a", "* * * * *");
         assert_eq!(tick("2030-02-01 00:00:30Z"), "1 44640 0 0");
         assert_eq!(
-            one("SELECT concat_ws(' ', scheduled_at AT TIME ZONE 'UTC', (SELECT next_run_at AT TIME ZONE 'UTC' FROM recur.timers))
+            one("SELECT concat_ws(' ', scheduled_at AT TIME ZONE 'UTC',
+                                  (SELECT next_run_at AT TIME ZONE 'UTC' FROM recur_internal.timers))
                    FROM recur.dispatches"),
             Some("2030-02-01 00:00:00 2030-02-01 00:01:00".into())
         );
@@ -49,12 +50,16 @@ mod tests {
         create("good", "0 12 * * *");
         create("bad", "0 12 * * *");
         // A row that no function of ours would write.
-        Spi::run("ALTER TABLE recur.definitions DISABLE TRIGGER validate; ALTER DOMAIN recur.schedule DROP CONSTRAINT schedule_is_valid").unwrap();
-        Spi::run("UPDATE recur.definitions SET schedule = 'garbage' WHERE name = 'bad'").unwrap();
+        Spi::run("ALTER DOMAIN recur.schedule DROP CONSTRAINT schedule_is_valid").unwrap();
+        Spi::run("UPDATE recur_internal.definitions SET schedule = 'garbage' WHERE name = 'bad'")
+            .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "1 0 0 1");
         assert_eq!(
-            one("SELECT concat_ws(' ', error_count, next_run_at AT TIME ZONE 'UTC', last_error) FROM recur.recurring_actions WHERE name = 'bad'")
-                .map(|text| text.contains("1 2030-01-01 12:00:00 ") && text.contains("garbage")),
+            one(
+                "SELECT concat_ws(' ', error_count, next_run_at AT TIME ZONE 'UTC', last_error)
+                   FROM recur.recurring_actions WHERE name = 'bad'"
+            )
+            .map(|text| text.contains("1 2030-01-01 12:00:00 ") && text.contains("garbage")),
             Some(true)
         );
         assert_eq!(
@@ -68,14 +73,18 @@ mod tests {
         create("a", "0 12 * * *");
         assert_eq!(tick("2030-01-01 12:00:00Z"), "1 0 0 0");
         // As after a restore of the timers alone, or a clock that was set back.
-        Spi::run("UPDATE recur.timers SET next_run_at = '2030-01-01 12:00:00Z'").unwrap();
+        Spi::run(
+            "UPDATE recur_internal.timers
+                SET next_run_at = '2030-01-01 12:00:00Z', due_at = '2030-01-01 12:00:00Z'",
+        )
+        .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "0 0 0 0");
         assert_eq!(
             one("SELECT count(*)::text FROM recur.dispatches"),
             Some("1".into())
         );
         assert_eq!(
-            one("SELECT (next_run_at AT TIME ZONE 'UTC')::text FROM recur.timers"),
+            one("SELECT (next_run_at AT TIME ZONE 'UTC')::text FROM recur_internal.timers"),
             Some("2030-01-02 12:00:00".into())
         );
     }
@@ -84,7 +93,7 @@ mod tests {
     fn a_dispatch_carries_the_template_of_its_time() {
         create("a", "0 12 * * *");
         tick("2030-01-01 12:00:00Z");
-        Spi::run("UPDATE recur.definitions SET payload = '{\"edited\": true}'").unwrap();
+        Spi::run("UPDATE recur_internal.definitions SET payload = '{\"edited\": true}'").unwrap();
         tick("2030-01-02 12:00:00Z");
         assert_eq!(
             one(
@@ -96,7 +105,11 @@ mod tests {
 
     #[pg_test]
     fn a_backlog_larger_than_a_batch_is_drained() {
-        Spi::run("SELECT count(recur.create('a' || n, '0 12 * * *', 'p', 't', starts_at => '2030-01-01Z')) FROM generate_series(1, 2500) AS n").unwrap();
+        Spi::run(
+            "SELECT count(recur.create('a' || n, '0 12 * * *', 'p', 't', starts_at => '2030-01-01Z'))
+               FROM generate_series(1, 2500) AS n",
+        )
+        .unwrap();
         assert_eq!(tick("2030-01-01 12:00:00Z"), "2500 0 0 0");
     }
 }

@@ -113,7 +113,7 @@ mod tests {
             if what == "timezone" {
                 let known = PgTryBuilder::new(|| {
                     Spi::get_one_with_args::<String>(
-                        "SELECT recur._canonical_timezone($1)",
+                        "SELECT recur_internal.canonical_timezone($1)",
                         &[text.into()],
                     )
                     .unwrap()
@@ -152,8 +152,12 @@ mod tests {
                 vector["expect"] = vector["expect_alt"].take();
             }
             let starts_at = Spi::get_one_with_args::<String>(
-                "SELECT (to_timestamp($1, 'YYYYMMDD\"T\"HH24MISS')::timestamp AT TIME ZONE 'UTC' AT TIME ZONE 'UTC' AT TIME ZONE $2)::text",
-                &[vector["dtstart"].as_str().into(), vector["tz"].as_str().into()],
+                "SELECT (to_timestamp($1, 'YYYYMMDD\"T\"HH24MISS')::timestamp
+                         AT TIME ZONE 'UTC' AT TIME ZONE 'UTC' AT TIME ZONE $2)::text",
+                &[
+                    vector["dtstart"].as_str().into(),
+                    vector["tz"].as_str().into(),
+                ],
             )
             .unwrap();
             check(&schedule, &vector, starts_at.as_deref());
@@ -184,9 +188,9 @@ mod tests {
         }
     }
 
-    /// The zones that both know, every six hours from 2024 to 2030: the wall clock of a schedule is the server's. The two
-    /// have their zones from different releases, and a year's releases change a few zones and their old names: so many may
-    /// differ, and are listed. Whatever is wrong with how zones are read shows in hundreds.
+    /// The zones that both know, every six hours from 2024 to 2030: the wall clock of a schedule is the server's. The
+    /// two have their zones from different releases, and a year's releases change a few zones and their old names: so
+    /// many may differ, and are listed. Whatever is wrong with how zones are read shows in hundreds.
     #[pg_test]
     fn zones_agree_with_the_server() {
         const MAY_DIFFER: usize = 40;

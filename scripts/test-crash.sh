@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The long form of two tests: crashes and a large backlog.
-# PG_RECUR_CRASH_SEED=… repeats a failed run, with the seed that it printed.
+# The long form of three tests: chaos, crashes and a large backlog.
+# SEED=… and PG_RECUR_CRASH_SEED=… repeat a failed run, with the seed that it printed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 cd "$ROOT"
+ROUNDS=${ROUNDS:-50} scripts/chaos.sh
 say "Crashes: ${PG_RECUR_CRASH_ROUNDS:=50} rounds"
 export PG_RECUR_CRASH_ROUNDS
-cargo test -p pg_recur-tests --test crash_rounds -- --nocapture
+cargo test -p pg_recur-tests --test long -- --nocapture crash_rounds::
 say "A backlog of ${PG_RECUR_BACKLOG:=1000000}"
 export PG_RECUR_BACKLOG
-cargo test -p pg_recur-tests --test draining -- --nocapture
+cargo test -p pg_recur-tests --test long -- --nocapture draining::

@@ -2,14 +2,15 @@
 //!
 //! This file only wires the parts together; ARCHITECTURE.md has the map.
 
-mod api;
+mod access;
+mod actions;
 mod dispatch;
-mod guc;
-mod hooks;
+mod history;
+mod inspect;
 mod pg;
-mod shared;
-mod stats;
-mod wake;
+mod queue;
+mod recovery;
+mod runtime;
 mod workers;
 
 use pgrx::prelude::*;
@@ -19,122 +20,118 @@ use pgrx::prelude::*;
 #[allow(non_snake_case)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    guc::define();
+    runtime::settings::define();
     if pg::preloading() {
-        shared::request();
-        hooks::install();
+        runtime::shared::request();
+        runtime::stats::request();
+        runtime::hooks::install();
         workers::register_launcher();
     }
 }
 
 // The SQL is written by hand, in this order: what \df, \sf and an upgrade script show is what was written.
-extension_sql_file!("../sql/00_schema.sql", name = "schema", bootstrap);
+extension_sql_file!("../sql/install/schema.sql", name = "schema", bootstrap);
 extension_sql_file!(
-    "../sql/10_schedules.sql",
+    "../sql/actions/schedules.sql",
     name = "schedules",
     requires = ["schema"]
 );
 extension_sql_file!(
-    "../sql/20_actions.sql",
-    name = "actions",
+    "../sql/access/owners.sql",
+    name = "owners",
     requires = ["schedules"]
 );
 extension_sql_file!(
-    "../sql/21_dispatches.sql",
-    name = "dispatches",
-    requires = ["actions"]
+    "../sql/actions/tables.sql",
+    name = "action_tables",
+    requires = ["owners"]
 );
 extension_sql_file!(
-    "../sql/22_events.sql",
+    "../sql/queue/tables.sql",
+    name = "dispatch_tables",
+    requires = ["action_tables"]
+);
+extension_sql_file!(
+    "../sql/history/events.sql",
     name = "events",
-    requires = ["dispatches"]
+    requires = ["dispatch_tables"]
 );
 extension_sql_file!(
-    "../sql/23_retention.sql",
-    name = "retention",
+    "../sql/history/partitions.sql",
+    name = "partitions",
     requires = ["events"]
 );
 extension_sql_file!(
-    "../sql/24_telling.sql",
-    name = "telling",
-    requires = ["retention"]
+    "../sql/actions/view.sql",
+    name = "action_view",
+    requires = ["partitions"]
 );
 extension_sql_file!(
-    "../sql/30_checks.sql",
-    name = "checks",
-    requires = ["telling"]
+    "../sql/actions/functions.sql",
+    name = "action_functions",
+    requires = ["action_view"]
 );
 extension_sql_file!(
-    "../sql/30_writing.sql",
-    name = "writing",
-    requires = ["checks"]
+    "../sql/dispatch/templates.sql",
+    name = "templates",
+    requires = ["action_functions"]
 );
 extension_sql_file!(
-    "../sql/31_definitions.sql",
-    name = "definitions",
-    requires = ["writing"]
+    "../sql/dispatch/functions.sql",
+    name = "dispatch_functions",
+    requires = ["templates"]
 );
 extension_sql_file!(
-    "../sql/32_looking.sql",
-    name = "looking",
-    requires = ["definitions"]
+    "../sql/queue/functions.sql",
+    name = "queue_functions",
+    requires = ["dispatch_functions"]
 );
 extension_sql_file!(
-    "../sql/40_dispatching.sql",
-    name = "dispatching",
-    requires = ["looking"]
+    "../sql/recovery/functions.sql",
+    name = "recovery_functions",
+    requires = ["queue_functions"]
 );
 extension_sql_file!(
-    "../sql/41_running.sql",
-    name = "running",
-    requires = ["dispatching"]
+    "../sql/inspect/preview.sql",
+    name = "preview",
+    requires = ["recovery_functions"]
 );
 extension_sql_file!(
-    "../sql/42_explaining.sql",
-    name = "explaining",
-    requires = ["running"]
+    "../sql/inspect/actions.sql",
+    name = "inspect_actions",
+    requires = ["preview"]
 );
 extension_sql_file!(
-    "../sql/43_operating.sql",
+    "../sql/inspect/upcoming.sql",
+    name = "upcoming",
+    requires = ["inspect_actions"]
+);
+extension_sql_file!(
+    "../sql/inspect/explain.sql",
+    name = "explain",
+    requires = ["upcoming"]
+);
+extension_sql_file!(
+    "../sql/inspect/overview.sql",
+    name = "overview",
+    requires = ["explain"]
+);
+extension_sql_file!(
+    "../sql/inspect/operating.sql",
     name = "operating",
-    requires = ["explaining"]
+    requires = ["overview"]
 );
 extension_sql_file!(
-    "../sql/50_consuming.sql",
-    name = "consuming",
+    "../sql/history/functions.sql",
+    name = "history_functions",
     requires = ["operating"]
 );
 extension_sql_file!(
-    "../sql/51_reporting.sql",
-    name = "reporting",
-    requires = ["consuming"]
+    "../sql/access/levels.sql",
+    name = "levels",
+    requires = ["history_functions"]
 );
-extension_sql_file!(
-    "../sql/52_batches.sql",
-    name = "batches",
-    requires = ["reporting"]
-);
-extension_sql_file!(
-    "../sql/53_recovery.sql",
-    name = "recovery",
-    requires = ["batches"]
-);
-extension_sql_file!(
-    "../sql/54_context.sql",
-    name = "context",
-    requires = ["recovery"]
-);
-extension_sql_file!(
-    "../sql/55_history.sql",
-    name = "history",
-    requires = ["context"]
-);
-extension_sql_file!(
-    "../sql/80_access.sql",
-    name = "access",
-    requires = ["history"]
-);
-extension_sql_file!("../sql/90_finish.sql", name = "finish", finalize);
+extension_sql_file!("../sql/install/finish.sql", name = "finish", finalize);
 
 #[cfg(any(test, feature = "pg_test"))]
 #[path = "../pgrx-tests/mod.rs"]

@@ -1,4 +1,4 @@
-//! Actions by the hundred thousand: written straight into the tables, with real schedules in real zones.
+//! Actions by the hundred thousand: with real schedules in real zones.
 
 use crate::report::progress;
 use crate::server::each;
@@ -6,34 +6,33 @@ use pg_recur_tests::Session;
 
 /// Adds actions up to this number, none of them due before next year.
 pub fn fill(session: &mut Session, count: i64) {
-    let have: i64 = session.value("SELECT count(*) FROM recur.timers", &[]);
+    let have: i64 = session.value("SELECT count(*) FROM recur_internal.timers", &[]);
     let mut from = have + 1;
     while from <= count {
         let until = (from + 99_999).min(count);
         progress(&format!("actions {from}–{until}"));
         session.execute(
-            "WITH new AS (
-                 INSERT INTO recur.definitions (id, name, schedule, timezone, starts_at, provider, action_type, payload)
-                 SELECT gen_random_uuid(), 'action ' || n,
+            "SELECT count(recur.create(
+                        'action ' || n,
                         (ARRAY['0 * * * *', '30 * * * *', '30 2 * * *', '0 9 * * MON-FRI', '15 8-18 * * *', '0 0 1 * *',
                                '15 10 * * MON', '0 12 * * 5#2'])[1 + n % 8],
-                        (ARRAY['UTC', 'America/New_York', 'Europe/Berlin', 'Asia/Tokyo', 'Australia/Sydney',
-                               'America/Sao_Paulo', 'Asia/Kolkata'])[1 + n % 7],
-                        '2024-01-01', 'bench', 'noop', jsonb_build_object('n', n, 'text', repeat('x', 270))
-                   FROM generate_series($1::bigint, $2) AS n
-                 RETURNING id, tenant
-             ), timers AS (
-                 INSERT INTO recur.timers (action_id, tenant, due_at, next_run_at)
-                 SELECT id, tenant, now() + interval '1 year', now() + interval '1 year' FROM new
-             )
-             INSERT INTO recur.progress (action_id) SELECT id FROM new",
+                        'bench', 'noop', jsonb_build_object('n', n, 'text', repeat('x', 270)),
+                        timezone => (ARRAY['UTC', 'America/New_York', 'Europe/Berlin', 'Asia/Tokyo', 'Australia/Sydney',
+                                           'America/Sao_Paulo', 'Asia/Kolkata'])[1 + n % 7],
+                        starts_at => '2024-01-01'))
+               FROM generate_series($1::bigint, $2) AS n",
             &[&from, &until],
         );
         from = until + 1;
     }
+    session.execute(
+        "UPDATE recur_internal.timers SET due_at = now() + interval '1 year', next_run_at = now() + interval '1 year'",
+        &[],
+    );
     each(
         session,
-        "VACUUM ANALYZE recur.definitions; VACUUM ANALYZE recur.timers; VACUUM ANALYZE recur.progress",
+        "VACUUM ANALYZE recur_internal.definitions; VACUUM ANALYZE recur_internal.timers;
+         VACUUM ANALYZE recur_internal.progress",
     );
 }
 
@@ -44,16 +43,16 @@ CREATE TABLE bench.latest AS
 SELECT p.schedule, p.timezone,
        (SELECT max(o.occurrence) FROM recur.preview(p.schedule, p.timezone, now() - interval '40 days', 2000) AS o
          WHERE o.occurrence <= now()) AS at
-  FROM (SELECT DISTINCT d.schedule::text, d.timezone::text FROM recur.definitions AS d) AS p;
+  FROM (SELECT DISTINCT d.schedule::text, d.timezone::text FROM recur_internal.definitions AS d) AS p;
 ANALYZE bench.latest;
 ";
 
-/// Makes every action of recur.timers, or of a copy of it, due.
+/// Makes every action of recur_internal.timers, or of a copy of it, due.
 pub fn make_due(timers: &str) -> String {
     format!(
         "UPDATE {timers} AS t
             SET due_at = l.at, next_run_at = l.at, last_run_at = NULL, run_count = 0
-           FROM recur.definitions AS d
+           FROM recur_internal.definitions AS d
            JOIN bench.latest AS l ON l.schedule = d.schedule::text AND l.timezone = d.timezone::text
           WHERE d.id = t.action_id"
     )

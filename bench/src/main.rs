@@ -1,10 +1,12 @@
 //! Measures pg_recur beside what it competes with, and writes `bench/RESULTS.md`.
 //!
 //!     pg_recur-bench [--full] [--actions=N,…] [--finished=N] [SECTION …]
+//!     pg_recur-bench compare --with=BINDIR [--rounds=N]
 //!
 //! Every figure is a ratio of two sides that took turns in one run; a section replaces its own part of the results.
 
 mod actions;
+mod compare;
 mod limit;
 mod measure;
 mod plot;
@@ -44,6 +46,32 @@ const SECTIONS: [(&str, &str, Section); 10] = [
 ];
 
 fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some(compare::ROUND) => compare::print_round(),
+        Some("compare") => compare_builds(),
+        _ => run_sections(),
+    }
+}
+
+fn compare_builds() {
+    let option = |name: &str| {
+        let given = std::env::args().find_map(|one| Some(one.strip_prefix(name)?.to_owned()));
+        given.filter(|value| !value.is_empty())
+    };
+    let Some(other) = option("--with=") else {
+        eprintln!(
+            "compare needs --with=BINDIR, the programs of the PostgreSQL that the other build is installed into"
+        );
+        std::process::exit(2);
+    };
+    let rounds = option("--rounds=").and_then(|rounds| rounds.parse().ok());
+    let started = std::time::Instant::now();
+    let mut report = Report::new("compare", "Compared with an earlier build", false);
+    compare::run(&other, rounds.unwrap_or(15), &mut report);
+    report.write(started.elapsed());
+}
+
+fn run_sections() {
     let mut size = Size {
         full: false,
         actions: None,

@@ -64,11 +64,11 @@ impl Server {
         eventually("as many dispatchers as wanted", || {
             let idle: i64 = session.value(
                 "SELECT count(*) FROM recur.workers
-                  WHERE database = 'bench' AND duty = 'dispatcher' AND state = 'sleeping'",
+                  WHERE database = 'bench' AND kind = 'dispatcher' AND state = 'sleeping'",
                 &[],
             );
             let all: i64 = session.value(
-                "SELECT count(*) FROM recur.workers WHERE database = 'bench' AND duty = 'dispatcher'",
+                "SELECT count(*) FROM recur.workers WHERE database = 'bench' AND kind = 'dispatcher'",
                 &[],
             );
             idle == expected && all == expected
@@ -78,7 +78,7 @@ impl Server {
     pub fn dispatcher_pids(&self) -> Vec<i32> {
         self.bench()
             .rows(
-                "SELECT pid FROM recur.workers WHERE database = 'bench' AND duty = 'dispatcher'",
+                "SELECT pid FROM recur.workers WHERE database = 'bench' AND kind = 'dispatcher'",
                 &[],
             )
             .iter()

@@ -1,17 +1,15 @@
-//! Turning due actions into dispatches.
+//! From due to dispatched: lock the due timers, decide, write, announce.
 //!
-//! `decide` is pure: a row and `now` in, a decision out. `definition` parses what is stored. `store`, `herd` and `later` are
-//! the only places with SQL. `tick` joins them into one batch, `announce` tells the listeners, and `told`, which is pure as well,
-//! says what of a herd is left to be told.
+//! The decisions themselves are in the crate recur-core. `batch` is the work of one transaction: `decisions` prepares
+//! the input of decisions, `write` writes their outcome, `errors` records what failed, and `store` has the queries.
+//! `herd` finds instants at which very many timers are due, `manual` makes dispatches that no schedule asked for,
+//! `tick` is `recur.tick`.
 
-pub mod announce;
-pub mod decide;
-mod definition;
+pub mod batch;
+mod decisions;
+mod errors;
 pub mod herd;
-pub mod id;
-pub mod later;
-pub mod query;
-mod repeated;
+mod manual;
 pub mod store;
-pub mod tick;
-mod told;
+mod tick;
+mod write;

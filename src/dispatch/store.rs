@@ -1,61 +1,63 @@
-//! The dispatcher's SQL: the only place of this module that talks to the database. Each query stands in a file of its
-//! own under `sql/queries/`.
+//! The dispatcher's queries on timers, definitions and new dispatches.
 
-use super::decide::Unfinished;
-use super::query::{Row, instant_at, queries, required, uuid_at, uuids};
-use crate::pg::peek::{self, From};
-use crate::pg::{installation, time};
-use chrono::{DateTime, Utc};
+use crate::pg::index_scan::{self, LowerBound};
+use crate::pg::query::{Query, Row, pg_uuids, queries};
+use crate::pg::time;
+use crate::runtime::installation;
+use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
-use pgrx::spi::SpiResult;
+use recur_core::decide::Unfinished;
+use recur_core::definition::StoredDefinition;
+use recur_core::notify::Announcement;
 use std::collections::{HashMap, HashSet};
+use std::thread::LocalKey;
 use uuid::Uuid;
 
 queries! {
-    LOCK_DUE = "lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
-    LOCK_DUE_AHEAD = "lock_due_ahead.sql" (TIMESTAMPTZOID, TIDOID, TIMESTAMPTZOID, INT8OID);
-    LOCK_DUE_UNTENANTED = "lock_due_untenanted.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
-    LOCK_DUE_FAIRLY = "lock_due_fairly.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, TEXTOID, INT4OID);
-    READ_DEFINITIONS = "read_definitions.sql" (UUIDARRAYOID);
-    UNFINISHED = "unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
-    TAKE_BACK_FINISHED = "take_back_finished.sql" (UUIDARRAYOID);
-    CANCEL_PREVIOUS = "cancel_previous.sql" (UUIDARRAYOID);
-    INSERT_DISPATCHES = "insert_dispatches.sql" (UUIDARRAYOID, TIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
-    INSERT_MISSING_DISPATCHES = "insert_missing_dispatches.sql" (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
-    ADVANCE_LOCKED_TIMERS = "advance_locked_timers.sql" (TIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
-    ADVANCE_TIMERS = "advance_timers.sql" (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
-    RECORD_ERRORS = "record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
-    TELL_CONTACTS = "tell_contacts.sql" (UUIDARRAYOID, TEXTARRAYOID);
-    NOTIFY = "notify.sql" (TEXTARRAYOID, TEXTARRAYOID);
-    RECORD_EVENTS = "record_events.sql" (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID);
-    EXPIRE_LEASES = "expire_leases.sql" (TIMESTAMPTZOID, INT4OID, UUIDARRAYOID);
-    EXPIRED_LEASES = "expired_leases.sql" (TIMESTAMPTZOID, INT4OID);
-    TURN_HISTORY = "turn_history.sql" (TEXTOID, TIMESTAMPTZOID);
+    LOCK_DUE = "dispatch/queries/lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
+    LOCK_DUE_AHEAD = "dispatch/queries/lock_due_ahead.sql" (TIMESTAMPTZOID, TIDOID, TIMESTAMPTZOID, INT8OID);
+    READ_DEFINITIONS = "dispatch/queries/read_definitions.sql" (UUIDARRAYOID);
+    COUNT_WITH_HORIZON = "dispatch/queries/count_with_horizon.sql" (INT4ARRAYOID);
+    UNFINISHED = "dispatch/queries/unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
+    REMOVE_REPEATED = "dispatch/queries/remove_repeated.sql" (UUIDARRAYOID);
+    INSERT_DISPATCHES = "dispatch/queries/insert_dispatches.sql"
+        {trigger: "schedule", key: "t.definition = u.key", conflict: ""}
+        (UUIDARRAYOID, TIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    INSERT_MISSING_DISPATCHES = "dispatch/queries/insert_dispatches.sql"
+        {trigger: "schedule", key: "t.action_id = u.key", conflict: "ON CONFLICT (id) DO NOTHING RETURNING id"}
+        (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    BACKFILL_DISPATCHES = "dispatch/queries/insert_dispatches.sql"
+        {trigger: "backfill", key: "t.action_id = u.key", conflict: "ON CONFLICT (id) DO NOTHING RETURNING id"}
+        (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
+    ADVANCE_LOCKED_TIMERS = "dispatch/queries/advance_timers.sql" {key: "t.ctid = u.key"}
+        (TIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
+    ADVANCE_TIMERS = "dispatch/queries/advance_timers.sql" {key: "t.action_id = u.key"}
+        (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
 }
 
 type Instant = DateTime<Utc>;
-/// Where in its table a row is. It stays there while nobody can change it.
-pub type Place = pg_sys::ItemPointerData;
+/// The position of a row in its table. A locked row stays there.
+pub type RowTid = pg_sys::ItemPointerData;
 
-/// A place among the timers in the order of when they are due.
+/// A position among the timers, in the order in which they are due.
 #[derive(Clone, Copy)]
-pub struct Position {
+pub struct DueCursor {
     pub due_at: Instant,
-    place: Place,
+    timer: RowTid,
 }
 
-impl Position {
-    /// Before all that are due then.
-    pub fn before(due_at: Instant) -> Position {
-        Position {
+impl DueCursor {
+    /// Before all timers that are due at an instant.
+    pub fn before(due_at: Instant) -> DueCursor {
+        DueCursor {
             due_at,
-            place: Place::default(),
+            timer: RowTid::default(),
         }
     }
 }
 
-/// A due timer that this transaction has locked.
+/// A timer that this transaction has locked.
 #[derive(Clone)]
 pub struct LockedTimer {
     pub action: Uuid,
@@ -63,191 +65,189 @@ pub struct LockedTimer {
     pub next_run_at: Instant,
     pub last_run_at: Option<Instant>,
     pub run_count: i64,
-    pub place: Place,
-}
-
-/// What the decision needs of a definition, as stored: not yet parsed. Spans are in microseconds.
-pub struct StoredDefinition {
-    pub action: Uuid,
-    pub schedule: String,
-    pub timezone: String,
-    pub starts_at: Option<Instant>,
-    pub ends_at: Option<Instant>,
-    pub max_runs: Option<i32>,
-    pub on_dst_gap: String,
-    pub on_dst_fold: String,
-    pub misfire: String,
-    pub misfire_grace: Option<i64>,
-    pub catchup_limit: i32,
-    pub overlap: String,
-    pub jitter: Option<i64>,
-    pub horizon: Option<i64>,
-    pub horizon_count: Option<i32>,
-    pub notify_channel: Option<String>,
-    pub provider: String,
-    pub action_type: String,
-    pub namespace: String,
-    pub tenant: String,
-    /// Are all of its dispatches to be found after they are over?
-    pub keeps_history: bool,
-    pub place: Place,
+    pub tid: RowTid,
 }
 
 impl LockedTimer {
-    pub fn position(&self) -> Position {
-        Position {
+    pub fn cursor(&self) -> DueCursor {
+        DueCursor {
             due_at: self.due_at,
-            place: self.place,
+            timer: self.tid,
+        }
+    }
+
+    fn read(row: &Row) -> LockedTimer {
+        LockedTimer {
+            action: row.uuid(1),
+            due_at: row.required_instant(2),
+            next_run_at: row.required_instant(3),
+            last_run_at: row.instant(4),
+            run_count: row.required(5),
+            tid: row.required(6),
         }
     }
 }
 
-fn locked_timer(row: &Row) -> SpiResult<LockedTimer> {
-    Ok(LockedTimer {
-        action: uuid_at(row, 1)?,
-        due_at: required(instant_at(row, 2)?)?,
-        next_run_at: required(instant_at(row, 3)?)?,
-        last_run_at: instant_at(row, 4)?,
-        run_count: required(row.get(5)?)?,
-        place: required(row.get(6)?)?,
-    })
-}
-
-pub fn lock_due(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
+/// Locks timers that are due between the low-water mark and now.
+pub fn lock_due(low_water: Instant, now: Instant, limit: i64) -> Vec<LockedTimer> {
     let arguments = [
-        time::timestamptz(from).into(),
+        time::timestamptz(low_water).into(),
         time::timestamptz(now).into(),
         limit.into(),
     ];
-    LOCK_DUE.with(|query| query.rows(&arguments, locked_timer))
+    LOCK_DUE.with(|query| query.rows(&arguments, LockedTimer::read))
 }
 
-/// What will be due, from behind a position on.
-pub fn lock_due_ahead(after: Position, until: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
+/// Locks timers that will be due, behind a position.
+pub fn lock_due_ahead(after: DueCursor, until: Instant, limit: i64) -> Vec<LockedTimer> {
     let arguments = [
         time::timestamptz(after.due_at).into(),
-        after.place.into(),
+        after.timer.into(),
         time::timestamptz(until).into(),
         limit.into(),
     ];
-    LOCK_DUE_AHEAD.with(|query| query.rows(&arguments, locked_timer))
+    LOCK_DUE_AHEAD.with(|query| query.rows(&arguments, LockedTimer::read))
 }
 
-/// Those of tenant `default` alone.
-pub fn lock_due_untenanted(from: Instant, now: Instant, limit: i64) -> SpiResult<Vec<LockedTimer>> {
-    let arguments = [
-        time::timestamptz(from).into(),
-        time::timestamptz(now).into(),
-        limit.into(),
-    ];
-    LOCK_DUE_UNTENANTED.with(|query| query.rows(&arguments, locked_timer))
+/// What the dispatcher needs of a definition.
+pub struct Definition {
+    schedule: String,
+    timezone: String,
+    starts_at: Option<Instant>,
+    ends_at: Option<Instant>,
+    pub max_runs: Option<i32>,
+    on_dst_gap: String,
+    on_dst_fold: String,
+    misfire: String,
+    misfire_grace: Option<TimeDelta>,
+    catchup_limit: i32,
+    overlap: String,
+    pub jitter: Option<TimeDelta>,
+    horizon: Option<TimeDelta>,
+    horizon_count: Option<i32>,
+    notify_channel: Option<String>,
+    provider: String,
+    action_type: String,
+    namespace: String,
+    tenant: String,
+    /// True if all finished dispatches are kept.
+    pub keeps_history: bool,
+    pub tid: RowTid,
+    pub owner_id: i32,
 }
 
-/// The timers, and the tenant after which the next turn begins: all before it have had theirs.
-pub fn lock_due_fairly(
-    from: Instant,
-    now: Instant,
-    limit: i64,
-    after_tenant: &str,
-) -> SpiResult<(Vec<LockedTimer>, String)> {
-    /// To pass so many in one turn takes a few milliseconds.
-    const TENANTS: i32 = 500;
-    let arguments = [
-        time::timestamptz(from).into(),
-        time::timestamptz(now).into(),
-        limit.into(),
-        after_tenant.into(),
-        TENANTS.into(),
-    ];
-    let mut locked = Vec::new();
-    let (mut served, mut passed) = (None, None);
-    for (timer, tenant, hop) in LOCK_DUE_FAIRLY.with(|query| {
-        query.rows(&arguments, |row| {
-            let tenant: Option<String> = row.get(7)?;
-            let timer = tenant.is_some().then(|| locked_timer(row)).transpose()?;
-            Ok((timer, tenant, row.get(8)?))
-        })
-    })? {
-        locked.extend(timer);
-        served = tenant;
-        passed = hop;
+impl Definition {
+    /// Are its occurrences dispatched ahead of their time?
+    pub fn has_horizon(&self) -> bool {
+        self.horizon.is_some() || self.horizon_count.is_some()
     }
-    // A full batch may have left out some of those that were passed. Behind the last tenant comes the first one.
-    let reached = match locked.len() as i64 == limit {
-        true => served,
-        false => passed,
-    };
-    Ok((locked, reached.unwrap_or_default()))
+
+    /// The part that a decision depends on.
+    pub fn stored(&self) -> StoredDefinition<'_> {
+        StoredDefinition {
+            schedule: &self.schedule,
+            timezone: &self.timezone,
+            starts_at: self.starts_at,
+            ends_at: self.ends_at,
+            on_dst_gap: &self.on_dst_gap,
+            on_dst_fold: &self.on_dst_fold,
+            misfire: &self.misfire,
+            misfire_grace: self.misfire_grace,
+            catchup_limit: self.catchup_limit,
+            overlap: &self.overlap,
+            horizon: self.horizon,
+            horizon_count: self.horizon_count,
+        }
+    }
+
+    /// The announcement of a dispatch of this action.
+    pub fn announcement(&self, dispatch: &NewDispatch) -> Announcement<'_> {
+        Announcement {
+            id: dispatch.id,
+            action_id: Some(dispatch.action),
+            scheduled_at: dispatch.occurrence,
+            namespace: &self.namespace,
+            tenant: &self.tenant,
+            provider: &self.provider,
+            action_type: &self.action_type,
+            channel: self.notify_channel.as_deref(),
+        }
+    }
+
+    fn read(row: &Row) -> Definition {
+        let span = |ordinal| row.get::<i64>(ordinal).map(TimeDelta::microseconds);
+        Definition {
+            schedule: row.required(2),
+            timezone: row.required(3),
+            starts_at: row.instant(4),
+            ends_at: row.instant(5),
+            max_runs: row.get(6),
+            on_dst_gap: row.required(7),
+            on_dst_fold: row.required(8),
+            misfire: row.required(9),
+            misfire_grace: span(10),
+            catchup_limit: row.required(11),
+            overlap: row.required(12),
+            jitter: span(13),
+            horizon: span(14),
+            horizon_count: row.get(15),
+            notify_channel: row.get(16),
+            provider: row.required(17),
+            action_type: row.required(18),
+            namespace: row.required(19),
+            tenant: row.required(20),
+            keeps_history: row.required(21),
+            tid: row.required(22),
+            owner_id: row.required(23),
+        }
+    }
 }
 
-pub fn read_definitions(actions: Vec<Uuid>) -> SpiResult<HashMap<Uuid, StoredDefinition>> {
+pub fn read_definitions(actions: Vec<Uuid>) -> HashMap<Uuid, Definition> {
     let rows = READ_DEFINITIONS.with(|query| {
-        query.rows(&[uuids(actions).into()], |row| {
-            Ok(StoredDefinition {
-                action: uuid_at(row, 1)?,
-                schedule: required(row.get(2)?)?,
-                timezone: required(row.get(3)?)?,
-                starts_at: instant_at(row, 4)?,
-                ends_at: instant_at(row, 5)?,
-                max_runs: row.get(6)?,
-                on_dst_gap: required(row.get(7)?)?,
-                on_dst_fold: required(row.get(8)?)?,
-                misfire: required(row.get(9)?)?,
-                misfire_grace: row.get(10)?,
-                catchup_limit: required(row.get(11)?)?,
-                overlap: required(row.get(12)?)?,
-                jitter: row.get(13)?,
-                horizon: row.get(14)?,
-                horizon_count: row.get(15)?,
-                notify_channel: row.get(16)?,
-                provider: required(row.get(17)?)?,
-                action_type: required(row.get(18)?)?,
-                namespace: required(row.get(19)?)?,
-                tenant: required(row.get(20)?)?,
-                keeps_history: required(row.get(21)?)?,
-                place: required(row.get(22)?)?,
-            })
+        query.rows(&[pg_uuids(actions).into()], |row| {
+            (row.uuid(1), Definition::read(row))
         })
-    })?;
-    Ok(rows
-        .into_iter()
-        .map(|definition| (definition.action, definition))
-        .collect())
+    });
+    rows.into_iter().collect()
 }
 
-pub fn unfinished(actions: Vec<Uuid>, now: Instant) -> SpiResult<HashMap<Uuid, Unfinished>> {
-    if actions.is_empty() {
-        return Ok(HashMap::new());
+/// How many actions with a horizon each of these owners has.
+pub fn count_with_horizon(owners: Vec<i32>) -> HashMap<i32, i64> {
+    if owners.is_empty() {
+        return HashMap::new();
     }
-    let arguments = [uuids(actions).into(), time::timestamptz(now).into()];
+    let rows = COUNT_WITH_HORIZON
+        .with(|query| query.rows(&[owners.into()], |row| (row.required(1), row.required(2))));
+    rows.into_iter().collect()
+}
+
+/// The unfinished dispatches of these actions, by action.
+pub fn unfinished(actions: Vec<Uuid>, now: Instant) -> HashMap<Uuid, Unfinished> {
+    if actions.is_empty() {
+        return HashMap::new();
+    }
+    let arguments = [pg_uuids(actions).into(), time::timestamptz(now).into()];
     let rows = UNFINISHED.with(|query| {
         query.rows(&arguments, |row| {
             let unfinished = Unfinished {
-                pending: required(row.get(2)?)?,
-                running: required(row.get(3)?)?,
+                pending: row.required(2),
+                running: row.required(3),
             };
-            Ok((uuid_at(row, 1)?, unfinished))
+            (row.uuid(1), unfinished)
         })
-    })?;
-    Ok(rows.into_iter().collect())
+    });
+    rows.into_iter().collect()
 }
 
-/// Removes those that are over already, and says which.
-pub fn take_back_finished(dispatches: Vec<Uuid>) -> SpiResult<HashSet<Uuid>> {
+/// Removes new dispatches whose occurrence has a finished one, and returns which.
+pub fn remove_repeated(dispatches: Vec<Uuid>) -> HashSet<Uuid> {
     if dispatches.is_empty() {
-        return Ok(HashSet::new());
+        return HashSet::new();
     }
-    let rows = TAKE_BACK_FINISHED
-        .with(|query| query.rows(&[uuids(dispatches).into()], |row| uuid_at(row, 1)))?;
-    Ok(rows.into_iter().collect())
-}
-
-pub fn cancel_previous(actions: Vec<Uuid>) -> SpiResult<()> {
-    if actions.is_empty() {
-        return Ok(());
-    }
-    CANCEL_PREVIOUS.with(|query| query.execute(&[uuids(actions).into()]))?;
-    Ok(())
+    let arguments = [pg_uuids(dispatches).into()];
+    let rows = REMOVE_REPEATED.with(|query| query.rows(&arguments, |row| row.uuid(1)));
+    rows.into_iter().collect()
 }
 
 /// A dispatch to be inserted.
@@ -256,56 +256,65 @@ pub struct NewDispatch {
     pub action: Uuid,
     pub occurrence: Instant,
     pub available_at: Instant,
-    /// Of the action's definition.
-    pub definition: Place,
+    /// The position of the action's definition.
+    pub definition: RowTid,
 }
 
-/// A dispatch that is there already is an error, and so is a definition that is not where it was.
-pub fn insert_dispatches(new: &[NewDispatch]) -> SpiResult<()> {
+/// Inserts dispatches on the optimistic path: an existing dispatch is an error, and so is a definition that has moved.
+pub fn insert_dispatches(new: &[NewDispatch]) {
     if new.is_empty() {
-        return Ok(());
+        return;
     }
-    let [ids, _, occurrences, available] = columns(new);
-    let definitions: Vec<Place> = new.iter().map(|one| one.definition).collect();
-    let arguments = [ids, definitions.into(), occurrences, available];
-    let inserted = INSERT_DISPATCHES.with(|query| query.execute(&arguments))?;
+    let definitions: Vec<RowTid> = new.iter().map(|one| one.definition).collect();
+    let arguments = insert_arguments(definitions.into(), new);
+    let inserted = INSERT_DISPATCHES.with(|query| query.execute(&arguments));
     expect_all(inserted, new.len());
-    Ok(())
 }
 
-/// Somebody has changed a row that he should have left alone: the batch is repeated, with care.
+/// Inserts dispatches on the verified path, and returns the ids of those that did not exist.
+pub fn insert_missing_dispatches(new: &[NewDispatch]) -> HashSet<Uuid> {
+    insert_verified(&INSERT_MISSING_DISPATCHES, new)
+}
+
+/// The same, for occurrences that `recur.backfill` asks for.
+pub fn backfill_dispatches(new: &[NewDispatch]) -> HashSet<Uuid> {
+    insert_verified(&BACKFILL_DISPATCHES, new)
+}
+
+fn insert_verified(query: &'static LocalKey<Query>, new: &[NewDispatch]) -> HashSet<Uuid> {
+    if new.is_empty() {
+        return HashSet::new();
+    }
+    let actions = pg_uuids(new.iter().map(|one| one.action));
+    let arguments = insert_arguments(actions.into(), new);
+    let rows = query.with(|query| query.rows(&arguments, |row| row.uuid(1)));
+    rows.into_iter().collect()
+}
+
+fn insert_arguments<'a>(keys: DatumWithOid<'a>, new: &[NewDispatch]) -> [DatumWithOid<'a>; 4] {
+    let instants = |of: fn(&NewDispatch) -> Instant| -> Vec<_> {
+        new.iter().map(|one| time::timestamptz(of(one))).collect()
+    };
+    [
+        pg_uuids(new.iter().map(|one| one.id)).into(),
+        keys,
+        instants(|one| one.occurrence).into(),
+        instants(|one| one.available_at).into(),
+    ]
+}
+
+/// Raises an error if a row has moved, which only a change by hand does to a locked row: the batch is then repeated on
+/// the verified path.
 fn expect_all(found: usize, expected: usize) {
     if found != expected {
         pgrx::error!("pg_recur: {found} of {expected} rows were where they had been");
     }
 }
 
-/// The ids of those that were not there before.
-pub fn insert_missing_dispatches(new: &[NewDispatch]) -> SpiResult<HashSet<Uuid>> {
-    if new.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let rows =
-        INSERT_MISSING_DISPATCHES.with(|query| query.rows(&columns(new), |row| uuid_at(row, 1)))?;
-    Ok(rows.into_iter().collect())
-}
-
-fn columns(new: &[NewDispatch]) -> [DatumWithOid<'static>; 4] {
-    let instants = |of: fn(&NewDispatch) -> Instant| -> Vec<_> {
-        new.iter().map(|one| time::timestamptz(of(one))).collect()
-    };
-    [
-        uuids(new.iter().map(|one| one.id)).into(),
-        uuids(new.iter().map(|one| one.action)).into(),
-        instants(|one| one.occurrence).into(),
-        instants(|one| one.available_at).into(),
-    ]
-}
-
-/// How a timer goes on.
+/// How a timer is advanced.
 pub struct Advance {
     pub action: Uuid,
-    pub timer: Place,
+    pub timer: RowTid,
     pub runs: i32,
     pub fired: Option<Instant>,
     pub next_run_at: Option<Instant>,
@@ -313,43 +322,36 @@ pub struct Advance {
     pub ended_reason: Option<&'static str>,
 }
 
-/// The timers are where they were when they were locked.
-pub fn advance_locked_timers(advances: &[Advance]) -> SpiResult<()> {
+/// Advances timers that this transaction has locked.
+pub fn advance_locked_timers(advances: &[Advance]) {
     if advances.is_empty() {
-        return Ok(());
+        return;
     }
-    let places: Vec<Place> = advances.iter().map(|one| one.timer).collect();
-    let arguments = advance_arguments(places.into(), advances);
-    let advanced = ADVANCE_LOCKED_TIMERS.with(|query| query.execute(&arguments))?;
+    let timers: Vec<RowTid> = advances.iter().map(|one| one.timer).collect();
+    let arguments = advance_arguments(timers.into(), advances);
+    let advanced = ADVANCE_LOCKED_TIMERS.with(|query| query.execute(&arguments));
     expect_all(advanced, advances.len());
-    Ok(())
 }
 
-/// Wherever they are.
-pub fn advance_timers(advances: &[Advance]) -> SpiResult<()> {
+/// Advances timers by their action, wherever the rows are.
+pub fn advance_timers(advances: &[Advance]) {
     if advances.is_empty() {
-        return Ok(());
+        return;
     }
-    let actions = uuids(advances.iter().map(|one| one.action));
+    let actions = pg_uuids(advances.iter().map(|one| one.action));
     let arguments = advance_arguments(actions.into(), advances);
-    ADVANCE_TIMERS.with(|query| query.execute(&arguments))?;
-    Ok(())
+    ADVANCE_TIMERS.with(|query| query.execute(&arguments));
 }
 
-fn advance_arguments<'a>(
-    which: DatumWithOid<'a>,
-    advances: &'a [Advance],
-) -> [DatumWithOid<'a>; 6] {
+fn advance_arguments<'a>(keys: DatumWithOid<'a>, advances: &'a [Advance]) -> [DatumWithOid<'a>; 6] {
     let instants = |of: fn(&Advance) -> Option<Instant>| -> Vec<_> {
-        advances
-            .iter()
-            .map(|one| of(one).map(time::timestamptz))
-            .collect()
+        let instant = |one| of(one).map(time::timestamptz);
+        advances.iter().map(instant).collect()
     };
     let runs: Vec<i32> = advances.iter().map(|one| one.runs).collect();
     let ended: Vec<_> = advances.iter().map(|one| one.ended_reason).collect();
     [
-        which,
+        keys,
         runs.into(),
         instants(|one| one.fired).into(),
         instants(|one| one.next_run_at).into(),
@@ -358,144 +360,7 @@ fn advance_arguments<'a>(
     ]
 }
 
-/// What recording an error did to its action.
-pub struct Recorded {
-    pub action: Uuid,
-    pub errors_in_a_row: i32,
-    pub paused: bool,
-}
-
-pub fn record_errors(
-    errors: &[(Uuid, String)],
-    now: Instant,
-    pause_after: i32,
-) -> SpiResult<Vec<Recorded>> {
-    if errors.is_empty() {
-        return Ok(Vec::new());
-    }
-    let messages: Vec<_> = errors.iter().map(|(_, message)| message.clone()).collect();
-    let arguments = [
-        uuids(errors.iter().map(|(action, _)| *action)).into(),
-        messages.into(),
-        time::timestamptz(now).into(),
-        pause_after.into(),
-    ];
-    RECORD_ERRORS.with(|query| {
-        query.rows(&arguments, |row| {
-            Ok(Recorded {
-                action: uuid_at(row, 1)?,
-                errors_in_a_row: required(row.get(2)?)?,
-                paused: required(row.get(3)?)?,
-            })
-        })
-    })
-}
-
-/// (action, problem).
-pub fn tell_contacts(problems: Vec<(Uuid, String)>) -> SpiResult<()> {
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let (actions, texts): (Vec<_>, Vec<_>) = problems.into_iter().unzip();
-    TELL_CONTACTS.with(|query| query.execute(&[uuids(actions).into(), texts.into()]))?;
-    Ok(())
-}
-
-/// The next instant at which anything is due, `from` this one on.
-pub fn next_instant(from: Instant) -> Option<Instant> {
-    peek::first(installation::find()?.timers_due, From::At(from))
-}
-
-/// The first one after this.
-pub fn next_instant_after(after: Instant) -> Option<Instant> {
-    peek::first(installation::find()?.timers_due, From::After(after))
-}
-
-/// (channel, payload), as arrays.
-#[derive(Default)]
-pub struct Notifications {
-    pub channels: Vec<String>,
-    pub payloads: Vec<String>,
-}
-
-impl Notifications {
-    /// Each as (channel, payload).
-    pub fn into_pairs(self) -> Vec<(String, String)> {
-        self.channels.into_iter().zip(self.payloads).collect()
-    }
-
-    pub fn from_pairs(pairs: &[(String, String)]) -> Notifications {
-        let (channels, payloads) = pairs.iter().cloned().unzip();
-        Notifications { channels, payloads }
-    }
-}
-
-pub fn notify(notifications: Notifications) -> SpiResult<()> {
-    if notifications.payloads.is_empty() {
-        return Ok(());
-    }
-    let arguments = [notifications.channels.into(), notifications.payloads.into()];
-    NOTIFY.with(|query| query.execute(&arguments))?;
-    Ok(())
-}
-
-/// (action, kind, detail), as arrays.
-#[derive(Default)]
-pub struct NewEvents {
-    pub actions: Vec<Uuid>,
-    pub kinds: Vec<&'static str>,
-    pub details: Vec<String>,
-}
-
-impl NewEvents {
-    pub fn add(&mut self, action: Uuid, kind: &'static str, detail: &serde_json::Value) {
-        self.actions.push(action);
-        self.kinds.push(kind);
-        self.details.push(detail.to_string());
-    }
-}
-
-pub fn record_events(events: NewEvents) -> SpiResult<()> {
-    if events.actions.is_empty() {
-        return Ok(());
-    }
-    let arguments = [
-        uuids(events.actions).into(),
-        events.kinds.into(),
-        events.details.into(),
-    ];
-    RECORD_EVENTS.with(|query| query.execute(&arguments))?;
-    Ok(())
-}
-
-/// Gives dispatches back, or only these, whose consumers have not reported in time; returns how many.
-pub fn expire_leases(now: Instant, limit: i32, only: Option<&[Uuid]>) -> SpiResult<i64> {
-    EXPIRE_LEASES.with(|query| {
-        let only = only.map(|ids| uuids(ids.iter().copied()));
-        let arguments = [time::timestamptz(now).into(), limit.into(), only.into()];
-        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
-        Ok(rows.into_iter().next().unwrap_or(0))
-    })
-}
-
-/// Whose consumers have not reported in time.
-pub fn expired_leases(now: Instant, limit: i32) -> SpiResult<Vec<Uuid>> {
-    EXPIRED_LEASES.with(|query| {
-        let arguments = [time::timestamptz(now).into(), limit.into()];
-        query.rows(&arguments, |row| uuid_at(row, 1))
-    })
-}
-
-/// When the next lease ends, or ended.
-pub fn next_lease_end(from: From) -> Option<Instant> {
-    peek::first(installation::find()?.live_dispatches_leased, from)
-}
-
-/// Opens the next partition of the history if it is time. True if it was.
-pub fn turn_history(retention: &str, now: Instant) -> SpiResult<bool> {
-    TURN_HISTORY.with(|query| {
-        let arguments = [retention.into(), time::timestamptz(now).into()];
-        let rows = query.rows(&arguments, |row| required(row.get(1)?))?;
-        Ok(rows.into_iter().next().unwrap_or(false))
-    })
+/// The next instant at which a timer is due.
+pub fn next_instant(from: LowerBound) -> Option<Instant> {
+    index_scan::first(installation::find()?.timers_due, from)
 }

@@ -3,6 +3,9 @@
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
+/// The b-tree operator family of dates and times: its oid has been fixed since PostgreSQL introduced families.
+pub const DATETIME_BTREE_FAMILY: pg_sys::Oid = pg_sys::Oid::from_u32(434);
+
 type Handler = unsafe extern "C-unwind" fn(c_int);
 
 /// Installs a signal handler.
@@ -11,17 +14,20 @@ type Handler = unsafe extern "C-unwind" fn(c_int);
 /// `handler` must be async-signal-safe.
 pub unsafe fn set_signal_handler(signal: c_int, handler: Handler) {
     #[cfg(not(feature = "pg18"))]
+    // SAFETY: the caller promises that the handler may run at any time.
     unsafe {
         pg_sys::pqsignal(signal, Some(handler));
     }
     #[cfg(feature = "pg18")]
+    // SAFETY: the caller promises that the handler may run at any time.
     unsafe {
         pg_sys::pqsignal_be(signal, Some(handler));
     }
 }
 
-/// Does the current user own this database, or everything?
+/// Does the current role own this database, or is it a superuser? Needs a transaction.
 pub fn owns_database(database: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in the catalog cache; the server raises an error where the database does not exist.
     unsafe {
         let user = pg_sys::GetUserId();
         #[cfg(feature = "pg15")]
@@ -31,10 +37,21 @@ pub fn owns_database(database: pg_sys::Oid) -> bool {
     }
 }
 
+/// May `member` act as `role`? It may where SET ROLE would let it: from 16 on a membership can be granted without that.
+pub fn can_set_role(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: look-ups in the catalog caches.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::is_member_of_role(member, role);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::member_can_set_role(member, role);
+    }
+}
+
 /// Begins a scan of an index that sees what the snapshot sees.
 ///
 /// # Safety
-/// Both relations must be open, and stay so until the scan is ended.
+/// Both relations must be open and the snapshot active, until the scan is ended.
 pub unsafe fn index_beginscan(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
@@ -42,10 +59,12 @@ pub unsafe fn index_beginscan(
     keys: c_int,
 ) -> pg_sys::IndexScanDesc {
     #[cfg(not(feature = "pg18"))]
+    // SAFETY: the caller promises open relations and an active snapshot.
     unsafe {
         pg_sys::index_beginscan(table, index, snapshot, keys, 0)
     }
     #[cfg(feature = "pg18")]
+    // SAFETY: the caller promises open relations and an active snapshot; instrumentation is optional.
     unsafe {
         pg_sys::index_beginscan(table, index, snapshot, std::ptr::null_mut(), keys, 0)
     }
@@ -59,5 +78,30 @@ pub mod server_signal {
     unsafe extern "C-unwind" {
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
+    }
+}
+
+/// A column of a row type, counted from 0.
+///
+/// # Safety
+/// `descriptor` must be valid, and `column` less than its number of columns.
+pub unsafe fn attribute<'a>(
+    descriptor: pg_sys::TupleDesc,
+    column: usize,
+) -> &'a pg_sys::FormData_pg_attribute {
+    #[cfg(not(feature = "pg18"))]
+    // SAFETY: the caller promises a valid descriptor with that many columns.
+    unsafe {
+        &*(*descriptor).attrs.as_ptr().add(column)
+    }
+    #[cfg(feature = "pg18")]
+    // SAFETY: the same promise; the attributes are stored behind the compact ones.
+    unsafe {
+        let attributes = (*descriptor)
+            .compact_attrs
+            .as_ptr()
+            .add((*descriptor).natts as usize)
+            .cast::<pg_sys::FormData_pg_attribute>();
+        &*attributes.add(column)
     }
 }

@@ -1,54 +1,38 @@
-//! Prepared transactions that the workers must hear of when somebody commits them: another session, perhaps after a restart.
+//! Prepared transactions that concern the workers. Another session commits such a transaction, perhaps after a restart,
+//! and must then wake the workers.
 //!
-//! Such a transaction takes a lock that stands for its name. The server keeps its locks until it ends, over restarts, crashes and a
-//! failover. So whoever commits it sees from the lock that it has news, and no commit of another one is taken for one that has.
+//! The transaction takes a lock that stands for its name. The server keeps the locks of prepared transactions until
+//! they end, over restarts, crashes and a failover. From the lock, the session that runs COMMIT PREPARED sees that
+//! there is something to announce; a prepared transaction without the lock wakes no worker.
 
-use super::my_database;
+use super::advisory::{self, Space};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The name of a prepared transaction, as far as locks can tell names apart. Two that share one are both taken to have news.
+/// The name of a prepared transaction, hashed. If two names have the same hash, marking one marks both.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Name(u64);
 
-/// Locks of users, as pg_advisory_lock takes them, have 1 or 2 here.
-const KIND: u16 = 0x5263;
-
 impl Name {
-    /// FNV-1a.
     pub fn of(gid: &CStr) -> Name {
-        let hash = gid
-            .to_bytes()
-            .iter()
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-            });
-        Name(hash)
+        Name(advisory::key(gid.to_bytes().iter().copied()))
     }
 
-    /// The transaction that is about to be prepared under this name has news.
+    /// Marks the transaction that is about to be prepared under this name. Markers take RowExclusive, which conflicts
+    /// only with the probe's Share.
     pub fn mark(self) {
-        self.lock(pg_sys::RowExclusiveLock, false);
+        advisory::acquire(
+            Space::PreparedTransaction,
+            self.0,
+            pg_sys::RowExclusiveLock,
+            false,
+        );
     }
 
-    /// Has it? What is found stays true until this transaction, which commits it, ends: nobody marks it meanwhile.
+    /// Was the transaction of this name marked? The answer holds until this transaction, which commits the other one,
+    /// ends.
     pub fn is_marked(self) -> bool {
-        !self.lock(pg_sys::ShareLock, true)
-    }
-
-    /// Until the transaction ends. Those who mark are in nobody's way but that of those who ask, and those who ask in nobody's but theirs.
-    fn lock(self, mode: u32, unless_taken: bool) -> bool {
-        let tag = pg_sys::LOCKTAG {
-            locktag_field1: my_database().to_u32(),
-            locktag_field2: (self.0 >> 32) as u32,
-            locktag_field3: self.0 as u32,
-            locktag_field4: KIND,
-            locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
-            locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
-        };
-        let result =
-            unsafe { pg_sys::LockAcquire(&tag, mode as pg_sys::LOCKMODE, false, unless_taken) };
-        result != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
+        !advisory::acquire(Space::PreparedTransaction, self.0, pg_sys::ShareLock, true)
     }
 }

@@ -1,19 +1,20 @@
-//! Trying something that may fail, inside a transaction that goes on.
+//! Work that may fail, inside a transaction that goes on.
 
 use super::transaction::Failure;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::panic::AssertUnwindSafe;
 
-/// Runs `body` in a subtransaction. An error of the data inside, or a panic, rolls it back and comes out as a value. What
-/// is not the data's fault (a cancelled query, a shutdown, a deadlock, a full disk) is raised again, after the
-/// subtransaction has been rolled back: left open, it would keep the session in an aborted transaction.
+/// Runs `body` in a subtransaction. A panic, or an error that the data caused, rolls the subtransaction back and is
+/// returned as a value. Any other error (a cancelled query, a shutdown, a deadlock, a full disk) is raised again, after
+/// the subtransaction has been rolled back: left open, it would keep the session in an aborted transaction.
 pub fn attempt<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     attempt_unless(body, |failure| !failure.is_about_data())
 }
 
-/// Does the work for all of them together. If that fails, for each half of them, and so on, so that only those are left for which it
-/// fails alone: these are returned, with the reason. With so many of them the fault is hardly theirs, and the rest is left, too.
+/// Does the work for all items together. If it fails, for each half of them, and so on: items for which the work fails
+/// alone are returned, each with the reason. Stops at `most_at_fault` of them and leaves the rest undone: the cause is
+/// then hardly the items.
 pub fn attempt_in_parts<'a, T>(
     all: &'a [T],
     most_at_fault: usize,
@@ -38,21 +39,25 @@ pub fn attempt_in_parts<'a, T>(
     at_fault
 }
 
-/// The same as [`attempt`]; only such failures are raised again.
+/// The same as [`attempt`], with another choice of the failures that are raised again.
 pub fn attempt_unless<R>(
     body: impl FnOnce() -> R,
     is_raised: fn(&Failure) -> bool,
 ) -> Result<R, Failure> {
+    // SAFETY: inside a transaction; the server restores neither memory context nor resource owner by itself, so both
+    // are saved.
     let (context, owner) = unsafe {
         let saved = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(saved.0);
         saved
     };
+    // SAFETY: both belong to the surrounding transaction, which outlives the subtransaction.
     let restore = || unsafe {
         pg_sys::MemoryContextSwitchTo(context);
         pg_sys::CurrentResourceOwner = owner;
     };
+    // SAFETY: the subtransaction that was begun above is the current one: each inside has ended itself in this way.
     let roll_back = || unsafe {
         pg_sys::MemoryContextSwitchTo(context);
         pg_sys::RollbackAndReleaseCurrentSubTransaction();
@@ -60,6 +65,7 @@ pub fn attempt_unless<R>(
     };
     PgTryBuilder::new(AssertUnwindSafe(|| {
         let result = body();
+        // SAFETY: the subtransaction that was begun above is the current one.
         unsafe { pg_sys::ReleaseCurrentSubTransaction() };
         restore();
         Ok(result)

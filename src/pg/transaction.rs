@@ -1,28 +1,30 @@
 //! One transaction of a background worker.
 
+use super::identity::Identity;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::*;
 use std::panic::{AssertUnwindSafe, UnwindSafe};
 
-/// What a failed transaction left: it has been rolled back.
+/// Why a transaction or subtransaction was rolled back.
 #[derive(Debug)]
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
 }
 
-/// Runs `body` in a transaction of its own and commits it. An error or a panic inside rolls it back and
-/// comes out as a value: a worker must not die of data. Whoever the process acted as inside, it is who it was again afterwards.
+/// Runs `body` in a transaction of its own and commits it. An error or a panic rolls the transaction back and is
+/// returned as a value: bad data must not end a worker. If `body` changes the role, the process has its former role
+/// again afterwards.
 ///
-/// (`BackgroundWorker::transaction` of pgrx is not used: it leaves the transaction open on an error.)
+/// `BackgroundWorker::transaction` of pgrx is not used: after an error it leaves the transaction open.
 pub fn run<R>(
     activity: &std::ffi::CStr,
     body: impl FnOnce() -> R + UnwindSafe,
 ) -> Result<R, Failure> {
-    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+    let identity = Identity::current();
+    // SAFETY: a background worker that is in no transaction begins one, as the main loop of a session does.
     unsafe {
-        pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         pg_sys::SetCurrentStatementStartTimestamp();
         pg_sys::StartTransactionCommand();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -31,10 +33,11 @@ pub fn run<R>(
     let mut has_written = false;
     let outcome = PgTryBuilder::new(AssertUnwindSafe(|| {
         let result = body();
+        // SAFETY: the snapshot that was pushed above is the active one, and the transaction is the one that was begun.
         unsafe {
             has_written = pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId;
             pg_sys::PopActiveSnapshot();
-            // Inside the guard: a deferred constraint or a full disk can still fail here.
+            // Inside the guard, because the commit can still fail: a deferred constraint, a full disk.
             pg_sys::CommitTransactionCommand();
         }
         Ok(result)
@@ -42,15 +45,16 @@ pub fn run<R>(
     .catch_others(|error| Err(Failure::from(&error)))
     .catch_rust_panic(|error| Err(Failure::from(&error)))
     .execute();
+    if outcome.is_err() {
+        // SAFETY: rolls back the transaction with all subtransactions, and may be called in any state.
+        unsafe { pg_sys::AbortOutOfAnyTransaction() };
+    }
+    // A rollback restores the role, a commit does not.
+    identity.assume();
+    // SAFETY: outside of a transaction, statistics and activity may be reported.
     unsafe {
-        if outcome.is_err() {
-            // Of whatever was open: a subtransaction inside it, too.
-            pg_sys::AbortOutOfAnyTransaction();
-        }
-        // A rollback has done so already, a commit does not.
-        pg_sys::SetUserIdAndSecContext(user, context);
-        // What this transaction did must be seen by autovacuum and by pg_stat_* without waiting for our exit. That it has looked
-        // and found nothing can wait until something is done: to report it takes as long as to look.
+        // Autovacuum and pg_stat_* must see what the transaction did before the worker exits. A transaction that wrote
+        // nothing is reported with the next one that did: the report takes as long as the look at an index.
         if has_written || outcome.is_err() {
             pg_sys::pgstat_report_stat(true);
         }
@@ -79,13 +83,13 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    /// A lock was not to be had in time.
+    /// Did the transaction wait too long for a lock?
     pub fn is_lock_timeout(&self) -> bool {
         self.sqlstate == "55P03"
     }
 
-    /// Is it the fault of a row, rather than of the circumstances? Those are: a transaction that must be repeated,
-    /// resources that are missing, a lock that was not to be had, an operator, the system.
+    /// Is a row at fault, rather than the circumstances: a transaction that must be repeated, missing resources, a lock
+    /// timeout, an operator, the system?
     pub fn is_about_data(&self) -> bool {
         const CIRCUMSTANCES: [&str; 5] = ["40", "53", "55", "57", "58"];
         !CIRCUMSTANCES

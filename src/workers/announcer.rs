@@ -1,25 +1,24 @@
-//! Tells of dispatches that become available later than they are written: staged ones, retries, delayed ones. It writes
-//! nothing, so it waits for no disk: what is staged is heard of at its instant.
+//! Announces dispatches that become available later than they are written: staged, delayed and retried ones. An
+//! announcement writes nothing and so waits for no disk: staged dispatches are announced at their instant.
 
-use super::worker::{Departs, Post};
-use crate::dispatch::announce::{self, Told};
-use crate::dispatch::later::{self, AnnouncedGroup};
-use crate::stats;
+use super::context::{Interruption, WorkerContext};
+use crate::queue::announce::{self, Announced};
+use crate::runtime::stats;
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
-use pgrx::spi::SpiResult;
+use recur_core::notify::Group;
 
 const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(1);
 
 pub struct Announcer {
-    /// Up to here, what became available has been announced.
+    /// Dispatches that became available up to here have been announced.
     announced_until: DateTime<Utc>,
-    /// Nothing becomes available before.
+    /// No dispatch becomes available before.
     next: DateTime<Utc>,
 }
 
 impl Announcer {
-    /// One that knows nothing, and looks at everything.
+    /// An announcer that looks at everything.
     pub fn new() -> Announcer {
         Announcer {
             announced_until: DateTime::UNIX_EPOCH,
@@ -27,7 +26,7 @@ impl Announcer {
         }
     }
 
-    /// A dispatch becomes available then, or has become so while the transaction that wrote it was under way.
+    /// A dispatch becomes available then, or did so before the transaction that wrote it committed.
     pub fn note(&mut self, available_at: DateTime<Utc>) {
         self.next = self.next.min(available_at);
         self.announced_until = self
@@ -35,7 +34,7 @@ impl Announcer {
             .min(available_at - TimeDelta::microseconds(1));
     }
 
-    /// Whatever it believes, it shall look.
+    /// Looks in the next turn, whatever is known.
     pub fn look_again(&mut self) {
         self.next = DateTime::UNIX_EPOCH;
     }
@@ -44,24 +43,28 @@ impl Announcer {
         self.announced_until
     }
 
-    /// When it has to look next.
+    /// When to look next.
     pub fn next(&self) -> DateTime<Utc> {
         self.next
     }
 
-    /// Tells of what has become available up to now, in a transaction of its own, or, of a herd, in two. If that fails, it is tried
-    /// again a little later, from the start: it keeps nothing from being dispatched.
-    pub fn announce(&mut self, post: &mut Post, now: DateTime<Utc>) -> Result<(), Departs> {
+    /// Announces what has become available up to now, in a transaction of its own, or, for a herd, in two. A failed
+    /// announcement is repeated from the start a little later; dispatching goes on meanwhile.
+    pub fn announce(
+        &mut self,
+        context: &mut WorkerContext,
+        now: DateTime<Utc>,
+    ) -> Result<(), Interruption> {
         let after = self.announced_until;
         let mut in_part = None;
         loop {
-            let turn = post.transaction(c"pg_recur dispatcher", move || {
+            let turn = context.transaction(c"pg_recur dispatcher", move || {
                 announce_and_look(after, now, in_part)
-                    .unwrap_or_else(|error| pgrx::error!("pg_recur: {error}"))
             });
-            let (told, next) = match turn {
-                Ok(done) => done?,
-                Err(failure) => {
+            let (announced, next) = match turn {
+                Ok(done) => done,
+                Err(Interruption::Exit(exit)) => return Err(Interruption::Exit(exit)),
+                Err(Interruption::Failed(failure)) => {
                     warning!(
                         "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",
                         failure.sqlstate,
@@ -71,11 +74,11 @@ impl Announcer {
                     return Ok(());
                 }
             };
-            // One that has just begun tells of everything that lies there, announced before or not.
+            // After a start all available dispatches are announced, also those that have been announced before.
             if after > DateTime::UNIX_EPOCH {
-                stats::count_lateness(&told.lateness);
+                stats::count_lateness(&announced.lateness);
             }
-            in_part = told.in_part;
+            in_part = announced.in_part;
             if in_part.is_none() {
                 self.announced_until = now;
                 self.next = next.unwrap_or(DateTime::<Utc>::MAX_UTC);
@@ -85,15 +88,15 @@ impl Announcer {
     }
 }
 
-/// Tells of what has become available, if anything has, or of the rest of it; returns what, and when the next dispatch does.
+/// Announces what has become available, or the rest of it; returns what, and when the next dispatch becomes available.
 fn announce_and_look(
     after: DateTime<Utc>,
     until: DateTime<Utc>,
-    in_part: Option<Vec<AnnouncedGroup>>,
-) -> SpiResult<(Told, Option<DateTime<Utc>>)> {
-    let told = match in_part {
-        None => announce::newly_available(after, until)?,
-        Some(told) => announce::rest_of_newly_available(after, until, &told)?,
+    in_part: Option<Vec<Group>>,
+) -> (Announced, Option<DateTime<Utc>>) {
+    let announced = match in_part {
+        None => announce::newly_available(after, until),
+        Some(announced) => announce::rest_of_newly_available(after, until, &announced),
     };
-    Ok((told, later::next_available(until)))
+    (announced, announce::next_available(until))
 }

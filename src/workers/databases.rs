@@ -9,11 +9,13 @@ pub struct Database {
     pub name: String,
 }
 
-/// All databases that a worker could connect to. Needs a transaction.
+/// All databases that a worker can connect to. Needs a transaction.
 ///
 /// Templates are left out: a worker in template1 would block every CREATE DATABASE.
 pub fn connectable() -> Vec<Database> {
     let mut found = Vec::new();
+    // SAFETY: the relation is open and the scan has not ended while a row is read; every row of pg_database begins with
+    // its form. After an error, the transaction's end closes both.
     unsafe {
         let relation = pg_sys::table_open(
             pg_sys::DatabaseRelationId,

@@ -1,37 +1,38 @@
-//! What a dispatcher knows of herds: so many actions due at one instant that their dispatches are staged well ahead of it,
-//! because they take a while.
+//! What a dispatcher knows of herds. The dispatches of a herd take a while to write, so they are staged well ahead of
+//! their instant.
 
+use crate::dispatch::batch::{Ahead, Batch};
 use crate::dispatch::herd;
-use crate::dispatch::store::Position;
-use crate::dispatch::tick::{Ahead, Tick};
-use crate::guc;
+use crate::dispatch::store::DueCursor;
+use crate::pg::time::after;
+use crate::runtime::settings;
 use chrono::{DateTime, TimeDelta, Utc};
-use pgrx::spi::SpiResult;
 
 type Instant = DateTime<Utc>;
 
-/// So many actions are a herd.
+/// The smallest number of timers, due at one instant, that is a herd.
 const HERD: i64 = 1_000;
-/// Looking for them takes a fraction of a millisecond. `recur.lookahead` is longer, so that none comes too near meanwhile.
+/// How often to look for herds, which takes a fraction of a millisecond. The interval is shorter than
+/// `recur.lookahead`, so that every herd is found in time.
 const LOOK_EVERY: TimeDelta = TimeDelta::milliseconds(500);
-/// A batch that could not be locked in time is tried again so much later.
+/// When to repeat a batch that could not be locked in time.
 const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::milliseconds(100);
 
 pub struct Herds {
-    /// The next one, as far as is known.
+    /// The instant of the next known herd.
     next: Option<Instant>,
-    /// How far it has been gone through. Those that have to be decided at the instant stay where they are, and a batch that
-    /// began with them would never come to the others.
-    reached: Option<Position>,
-    /// It is not tried before.
+    /// How far the next herd has been processed. Timers that must be decided at the instant stay where they are: a
+    /// batch that started from the beginning would lock them again and again, and never reach the others.
+    reached: Option<DueCursor>,
+    /// The next herd is not staged before this instant.
     put_off_until: Instant,
-    /// How many have been left to the instant so far.
+    /// How many timers of the next herd have been left to the instant so far.
     left: i64,
-    /// When they were last looked for.
+    /// When the dispatcher last looked for herds.
     looked_for: Instant,
-    /// A timer has been set since.
+    /// Has a timer been set since?
     is_asked_for: bool,
-    /// Those that have been gone through, and how many were left to the instant.
+    /// Herds that have been processed, and how many timers of each were left to the instant.
     passed: Vec<(Instant, i64)>,
 }
 
@@ -39,25 +40,25 @@ pub struct Herds {
 pub struct Stretch {
     after: Instant,
     until: Instant,
-    /// One that has been gone through is one again when so many have joined those that were left.
+    /// Processed herds, with the number of timers that were left. Another [`HERD`] of timers makes a new herd of them.
     passed: Vec<(Instant, i64)>,
 }
 
 impl Stretch {
-    /// The first herd in it, if the first timer of all is due then.
-    pub fn find(&self, first: Option<Instant>) -> SpiResult<Option<Instant>> {
+    /// The first herd of the stretch. `first` is when the first timer of all is due.
+    pub fn find(&self, first: Option<Instant>) -> Option<Instant> {
         match first {
             Some(first) if first <= self.until => {
                 herd::find(self.after, self.until, HERD, &self.passed)
             }
-            // Nothing at all is due so soon.
-            _ => Ok(None),
+            // No timer is due within the stretch.
+            _ => None,
         }
     }
 }
 
 impl Herds {
-    /// One that knows nothing.
+    /// Without any knowledge.
     pub fn new() -> Herds {
         Herds {
             next: None,
@@ -70,34 +71,34 @@ impl Herds {
         }
     }
 
-    /// A timer has been set. It may belong to a herd that comes before the one that is known, which goes on being staged
+    /// A timer has been set, and may belong to a herd before the known one. Staging of the known herd goes on
     /// meanwhile.
     pub fn look_again(&mut self) {
         self.is_asked_for = true;
     }
 
-    /// Where they are to be looked for in this turn: so far ahead that none comes too near before the next time.
+    /// Where to look for herds in this turn: far enough ahead that the next look is in time for those beyond.
     pub fn to_look_for(&self, now: Instant) -> Option<Stretch> {
-        let lookahead = guc::lookahead()?;
+        let lookahead = settings::lookahead()?;
         let is_time = now - self.looked_for >= LOOK_EVERY;
         (is_time && (self.is_asked_for || self.next.is_none())).then(|| Stretch {
             after: now,
-            until: super::after(now, lookahead + guc::check_interval()),
+            until: after(now, lookahead + settings::check_interval()),
             passed: self.passed.clone(),
         })
     }
 
-    /// They have been looked for.
+    /// Notes the result of a look for herds.
     pub fn note_found(&mut self, found: Option<Instant>, now: Instant) {
         self.looked_for = now;
         self.is_asked_for = false;
-        // The nearest first. What is left of the one that is being staged may be too few to be found again.
+        // The nearest first. The known herd is kept: its remaining timers may be too few to be found again.
         self.next = self.next.into_iter().chain(found).min();
     }
 
-    /// What is to be staged of them now.
+    /// What to stage now of the next herd.
     pub fn ahead(&mut self, now: Instant) -> Option<Ahead> {
-        // What is left of a herd whose instant has come is due like anything else.
+        // The remaining timers of a herd whose instant has come are due like any others.
         self.next = self.next.filter(|instant| *instant > now);
         self.passed.retain(|(instant, _)| *instant > now);
         let (next, stage_at) = (self.next?, self.stage_at()?);
@@ -108,37 +109,37 @@ impl Herds {
             Some(reached) => reached,
             None => {
                 self.left = 0;
-                Position::before(next)
+                DueCursor::before(next)
             }
         };
         Some(Ahead { after, until: next })
     }
 
-    /// When there is something to do for them.
+    /// When to look for herds, or to stage one.
     pub fn next_turn(&self) -> Option<Instant> {
-        let look_at =
-            (self.is_asked_for && guc::lookahead().is_some()).then(|| self.looked_for + LOOK_EVERY);
+        let look_at = (self.is_asked_for && settings::lookahead().is_some())
+            .then(|| self.looked_for + LOOK_EVERY);
         self.stage_at().into_iter().chain(look_at).min()
     }
 
     fn stage_at(&self) -> Option<Instant> {
-        let lookahead = TimeDelta::from_std(guc::lookahead()?).unwrap_or_default();
+        let lookahead = TimeDelta::from_std(settings::lookahead()?).unwrap_or_default();
         Some((self.next? - lookahead).max(self.put_off_until))
     }
 
     /// A batch of the herd of this instant has been staged.
-    pub fn note_staged(&mut self, instant: Instant, batch: &Tick, now: Instant) {
+    pub fn note_staged(&mut self, instant: Instant, batch: &Batch, now: Instant) {
         if batch.timed_out {
             self.put_off_until = now + TRY_AGAIN_AFTER;
             return;
         }
         self.left += batch.left as i64;
-        self.reached = batch.last.filter(|_| batch.full);
-        if !batch.full {
+        self.reached = batch.last.filter(|_| batch.is_full);
+        if !batch.is_full {
             self.passed.retain(|(passed, _)| *passed != instant);
             self.passed.push((instant, self.left));
             self.next = self.next.filter(|next| *next != instant);
-            // Another one may follow it.
+            // Another herd may follow.
             self.look_again();
             self.looked_for = Instant::UNIX_EPOCH;
         }
@@ -149,7 +150,7 @@ impl Herds {
         self.next == Some(instant)
     }
 
-    /// Has the herd of this instant been gone through?
+    /// Has the herd of this instant been processed?
     pub fn is_passed(&self, instant: Instant) -> bool {
         self.passed.iter().any(|(passed, _)| *passed == instant)
     }

@@ -1,15 +1,18 @@
 //! The launcher: keeps the workers running in every database that has the extension.
 //!
-//! It is connected to no database, so it can't see in which ones the extension is. It starts a first dispatcher in
-//! each; one that finds nothing to do says so and leaves, and its database is left alone until CREATE EXTENSION there
-//! asks for another look. Where the first one has found the extension, the other workers follow.
+//! The launcher is connected to no database, so it can't see which databases have the extension. It starts a first
+//! dispatcher in each. A dispatcher that finds no extension exits with that reason, and the launcher starts no other
+//! there until CREATE EXTENSION asks for another look. Where the first dispatcher finds the extension, the other
+//! workers follow.
+//!
+//! Workers outlive their launcher. The server restarts a launcher that was terminated, and the new one adopts the
+//! running workers: each of them has an entry in shared memory.
 
+use super::backoff::Backoff;
 use super::databases::{self, Database};
-use super::{Backoff, reload_settings};
-use crate::guc;
-use crate::pg::{latch, transaction};
-use crate::shared::{self, Departure, Duty};
-use crate::stats;
+use crate::pg::{self, latch, signals, transaction};
+use crate::runtime::shared::{self, Exit, WorkerKind};
+use crate::runtime::{settings, stats};
 use pgrx::bgworkers::{BackgroundWorkerBuilder, BackgroundWorkerStatus, DynamicBackgroundWorker};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -17,56 +20,89 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub fn main() -> ! {
+    // SAFETY: a background worker connects once, at its start. Without a name, it can read the shared catalogs only.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
     }
     shared::register_launcher();
     log!("pg_recur launcher: started");
-    let mut fleet = Fleet::default();
+    let mut registry = Registry::adopt(Instant::now());
     loop {
-        reload_settings();
-        let sleep = fleet.run_once(Instant::now());
+        signals::reload_settings();
+        let sleep = registry.run_once(Instant::now());
         latch::wait(sleep);
     }
 }
 
 /// What is known of each worker that a database may have.
-#[derive(Default)]
-struct Fleet {
-    berths: BTreeMap<(u32, Duty), Berth>,
+struct Registry {
+    entries: BTreeMap<(u32, WorkerKind), WorkerEntry>,
 }
 
-const FIRST: Duty = Duty::Dispatcher(0);
+const FIRST: WorkerKind = WorkerKind::Dispatcher(0);
 
 /// The workers of a database, the first dispatcher first.
-fn duties() -> impl Iterator<Item = Duty> {
-    let dispatchers = u8::try_from(guc::dispatchers()).unwrap_or(1);
+fn kinds() -> impl Iterator<Item = WorkerKind> {
+    let dispatchers = u8::try_from(settings::dispatchers()).unwrap_or(1);
     (0..dispatchers)
-        .map(Duty::Dispatcher)
-        .chain([Duty::Maintenance])
+        .map(WorkerKind::Dispatcher)
+        .chain([WorkerKind::Maintenance])
 }
 
-enum Berth {
-    /// To be started: the extension may be there.
+enum WorkerEntry {
+    /// The worker is to be started: the database may have the extension.
     Wanted {
         backoff: Backoff,
         not_before: Instant,
     },
     Running {
-        worker: DynamicBackgroundWorker,
+        worker: Worker,
         slot: usize,
         since: Instant,
         backoff: Backoff,
     },
-    /// The extension is not there.
+    /// The database does not have the extension.
     Idle,
 }
 
-/// A dispatcher that ran for so long was healthy: its end starts a new series of pauses.
+/// How the launcher sees that a worker has ended.
+enum Worker {
+    /// Started by this launcher: the server reports the end.
+    Started(DynamicBackgroundWorker),
+    /// Started by an earlier launcher: at its end, the worker leaves its slot.
+    Adopted,
+}
+
+impl Worker {
+    fn has_ended(&self, slot: usize) -> bool {
+        match self {
+            Worker::Started(worker) => matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped)),
+            Worker::Adopted => !shared::is_occupied(slot),
+        }
+    }
+}
+
+/// A worker that ran for this long was healthy: its end starts a new series of pauses.
 const HEALTHY_AFTER: Duration = Duration::from_secs(60);
 
-impl Fleet {
-    /// Brings the running workers in line with the databases; returns how long to sleep.
+impl Registry {
+    /// The workers that an earlier launcher left running.
+    fn adopt(now: Instant) -> Registry {
+        let adopted = shared::adopt_workers().into_iter().map(|adopted| {
+            let entry = WorkerEntry::Running {
+                worker: Worker::Adopted,
+                slot: adopted.slot,
+                since: now,
+                backoff: Backoff::new(),
+            };
+            ((u32::from(adopted.database), adopted.kind), entry)
+        });
+        Registry {
+            entries: adopted.collect(),
+        }
+    }
+
+    /// Starts the workers that are missing; returns how long to sleep.
     fn run_once(&mut self, now: Instant) -> Duration {
         let databases = match transaction::run(c"pg_recur launcher", databases::connectable) {
             Ok(databases) => databases,
@@ -76,30 +112,33 @@ impl Fleet {
                     failure.sqlstate,
                     failure.message
                 );
-                return guc::check_interval();
+                return settings::check_interval();
             }
         };
         let requests = shared::take_requests();
-        self.note_departures(now);
+        self.note_exits(now);
         self.forget_gone(&databases);
-        let mut sleep = guc::check_interval();
+        let mut sleep = settings::check_interval();
         for database in &databases {
             let asked = requests.everywhere || requests.databases.contains(&database.oid);
-            let is_wanted = guc::enabled()
-                && guc::serves_database(&database.name)
+            let is_wanted = settings::enabled()
+                && settings::serves_database(&database.name)
                 && !shared::is_vacated(database.oid);
-            for duty in duties() {
-                let is_first = duty == FIRST;
+            for kind in kinds() {
+                let is_first = kind == FIRST;
                 if !is_first && !self.is_served(database) {
                     continue;
                 }
-                let key = (u32::from(database.oid), duty);
-                let berth = self.berths.entry(key).or_insert_with(|| Berth::wanted(now));
-                // The others find what the first has found.
-                if (asked || !is_first) && matches!(berth, Berth::Idle) {
-                    *berth = Berth::wanted(now);
+                let key = (u32::from(database.oid), kind);
+                let entry = self
+                    .entries
+                    .entry(key)
+                    .or_insert_with(|| WorkerEntry::wanted(now));
+                // Where the first dispatcher has found the extension, the other workers find it, too.
+                if (asked || !is_first) && matches!(entry, WorkerEntry::Idle) {
+                    *entry = WorkerEntry::wanted(now);
                 }
-                if is_wanted && let Some(wait) = berth.start(database, duty, now) {
+                if is_wanted && let Some(wait) = entry.start(database, kind, now) {
                     sleep = sleep.min(wait);
                 }
             }
@@ -108,48 +147,48 @@ impl Fleet {
     }
 
     fn is_served(&self, database: &Database) -> bool {
-        match self.berths.get(&(u32::from(database.oid), FIRST)) {
-            Some(Berth::Running { slot, .. }) => shared::is_serving(*slot),
+        match self.entries.get(&(u32::from(database.oid), FIRST)) {
+            Some(WorkerEntry::Running { slot, .. }) => shared::is_serving(*slot),
             _ => false,
         }
     }
 
-    /// Drops what is known of databases that are no more.
+    /// Drops the entries of databases that no longer exist.
     fn forget_gone(&mut self, databases: &[Database]) {
-        self.berths.retain(|(oid, duty), berth| {
-            let stays = matches!(berth, Berth::Running { .. })
+        self.entries.retain(|(oid, kind), entry| {
+            let stays = matches!(entry, WorkerEntry::Running { .. })
                 || databases.iter().any(|db| u32::from(db.oid) == *oid);
-            if !stays && *duty == FIRST {
+            if !stays && *kind == FIRST {
                 stats::forget(pg_sys::Oid::from(*oid));
             }
             stays
         });
     }
 
-    /// Looks which workers have ended, and why.
-    fn note_departures(&mut self, now: Instant) {
-        for berth in self.berths.values_mut() {
-            let Berth::Running {
+    /// Updates the entries of workers that have ended.
+    fn note_exits(&mut self, now: Instant) {
+        for entry in self.entries.values_mut() {
+            let WorkerEntry::Running {
                 worker,
                 slot,
                 since,
                 backoff,
-            } = berth
+            } = entry
             else {
                 continue;
             };
-            if !matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped)) {
+            if !worker.has_ended(*slot) {
                 continue;
             }
             if now.duration_since(*since) > HEALTHY_AFTER {
                 backoff.reset();
             }
-            *berth = match shared::release_slot(*slot) {
-                Departure::NothingToDo => Berth::Idle,
-                Departure::Asked => Berth::wanted(now),
-                Departure::Unexplained => {
-                    let mut backoff = Backoff { next: backoff.next };
-                    Berth::Wanted {
+            *entry = match shared::release_slot(*slot) {
+                Exit::NothingToDo => WorkerEntry::Idle,
+                Exit::Asked => WorkerEntry::wanted(now),
+                Exit::Unexplained => {
+                    let mut backoff = *backoff;
+                    WorkerEntry::Wanted {
                         not_before: now + backoff.pause(),
                         backoff,
                     }
@@ -159,17 +198,17 @@ impl Fleet {
     }
 }
 
-impl Berth {
-    fn wanted(now: Instant) -> Berth {
-        Berth::Wanted {
+impl WorkerEntry {
+    fn wanted(now: Instant) -> WorkerEntry {
+        WorkerEntry::Wanted {
             backoff: Backoff::new(),
             not_before: now,
         }
     }
 
-    /// Starts the worker if it is wanted and due; otherwise says in how long it will be.
-    fn start(&mut self, database: &Database, duty: Duty, now: Instant) -> Option<Duration> {
-        let Berth::Wanted {
+    /// Starts the worker if it is wanted and its pause is over; returns how long a pause still lasts.
+    fn start(&mut self, database: &Database, kind: WorkerKind, now: Instant) -> Option<Duration> {
+        let WorkerEntry::Wanted {
             backoff,
             not_before,
         } = self
@@ -179,22 +218,23 @@ impl Berth {
         if *not_before > now {
             return Some(*not_before - now);
         }
-        match start_worker(database, duty) {
+        match start_worker(database, kind) {
             Ok((worker, slot)) => {
-                *self = Berth::Running {
-                    worker,
+                *self = WorkerEntry::Running {
+                    worker: Worker::Started(worker),
                     slot,
                     since: now,
-                    backoff: Backoff { next: backoff.next },
+                    backoff: *backoff,
                 };
                 None
             }
             Err(reason) => {
                 let pause = backoff.pause();
                 warning!(
-                    "pg_recur launcher: could not start a worker database={:?} duty={} reason={reason:?} retry_in={pause:?}",
+                    "pg_recur launcher: could not start a worker database={:?} kind={} reason={reason:?} \
+                     retry_in={pause:?}",
                     database.name,
-                    duty.name()
+                    kind.name()
                 );
                 *not_before = now + pause;
                 Some(pause)
@@ -205,24 +245,24 @@ impl Berth {
 
 fn start_worker(
     database: &Database,
-    duty: Duty,
+    kind: WorkerKind,
 ) -> Result<(DynamicBackgroundWorker, usize), &'static str> {
-    let slot =
-        shared::reserve_slot(database.oid, duty).ok_or("more databases than pg_recur can serve")?;
-    let kind = format!("pg_recur {}", duty.name());
-    let worker = BackgroundWorkerBuilder::new(&format!("{kind} {}", database.name))
-        .set_type(&kind)
+    let reservation =
+        shared::reserve_slot(database.oid, kind).ok_or("more databases than pg_recur can serve")?;
+    let type_name = format!("pg_recur {}", kind.name());
+    let worker = BackgroundWorkerBuilder::new(&format!("{type_name} {}", database.name))
+        .set_type(&type_name)
         .set_library("pg_recur")
         .set_function("pg_recur_worker_main")
         .enable_spi_access()
-        .set_argument(Some(pg_sys::Datum::from(slot)))
-        .set_notify_pid(unsafe { pg_sys::MyProcPid })
+        .set_argument(Some(pg_sys::Datum::from(reservation.to_argument())))
+        .set_notify_pid(pg::my_pid())
         .set_restart_time(None)
         .load_dynamic();
     match worker {
-        Ok(worker) => Ok((worker, slot)),
+        Ok(worker) => Ok((worker, reservation.slot)),
         Err(_) => {
-            shared::release_slot(slot);
+            shared::release_slot(reservation.slot);
             Err("no free background worker: raise max_worker_processes")
         }
     }

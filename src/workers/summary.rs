@@ -1,9 +1,9 @@
-//! What a dispatcher says of its work: in the statistics, and once a minute in the log.
+//! What a dispatcher reports of its work: to the statistics, and once a minute to the log.
 
-use crate::dispatch::decide::EndReason;
-use crate::dispatch::tick::Tick;
-use crate::stats;
+use crate::dispatch::batch::Batch;
+use crate::runtime::stats;
 use pgrx::prelude::*;
+use recur_core::decide::EndReason;
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(60);
@@ -29,44 +29,45 @@ impl Summary {
         }
     }
 
-    pub fn count(&mut self, tick: &Tick) {
-        if tick.last.is_none() {
+    pub fn count(&mut self, batch: &Batch) {
+        if batch.last.is_none() {
             return;
         }
-        stats::count_tick(tick);
-        for (action, reason) in &tick.ended {
+        stats::count_batch(batch.counts(), &batch.lateness);
+        for (action, reason) in &batch.ended {
             match reason {
                 EndReason::Exhausted => {
                     log!("pg_recur dispatcher: action ended action={action} reason=exhausted")
                 }
                 reason => warning!(
                     "pg_recur dispatcher: action ended action={action} reason={}",
-                    reason.name()
+                    reason.as_str()
                 ),
             }
         }
         debug1!(
             "pg_recur dispatcher: batch dispatched={} skipped={} ended={} failed={} more={}",
-            tick.dispatched,
-            tick.skipped,
-            tick.ended.len(),
-            tick.failed,
-            tick.more()
+            batch.dispatched,
+            batch.skipped,
+            batch.ended.len(),
+            batch.failed,
+            batch.has_more()
         );
         self.batches += 1;
-        self.dispatched += tick.dispatched;
-        self.skipped += tick.skipped;
-        self.ended += tick.ended.len();
-        self.failed += tick.failed;
+        self.dispatched += batch.dispatched;
+        self.skipped += batch.skipped;
+        self.ended += batch.ended.len();
+        self.failed += batch.failed;
     }
 
-    pub fn tell_now_and_then(&mut self, database: &str) {
+    pub fn log_now_and_then(&mut self, database: &str) {
         if self.since.elapsed() < EVERY {
             return;
         }
         if self.batches > 0 {
             log!(
-                "pg_recur dispatcher: summary database={database:?} seconds={} batches={} dispatched={} skipped={} ended={} failed={}",
+                "pg_recur dispatcher: summary database={database:?} seconds={} batches={} dispatched={} skipped={} \
+                 ended={} failed={}",
                 self.since.elapsed().as_secs(),
                 self.batches,
                 self.dispatched,

@@ -1,4 +1,4 @@
-//! The books of a schedule: are the occurrences that were dispatched exactly those that the engine yields?
+//! Are the occurrences that were dispatched exactly those that the engine yields?
 
 use crate::Session;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 type Instant = DateTime<Utc>;
 
-/// A row of skipped occurrences, as its event tells of it.
+/// Consecutive occurrences that were skipped, as their event says.
 #[derive(Debug)]
 struct Skipped {
     from: Instant,
@@ -21,20 +21,19 @@ struct Skipped {
 /// exactly one event that says it was skipped, whose count is right. With misfire `all`, each is dispatched.
 /// Returns how many dispatches and skipped occurrences there are.
 pub fn check(session: &mut Session) -> (usize, u64) {
-    let mut transaction = session
-        .0
-        .build_transaction()
-        .isolation_level(postgres::IsolationLevel::RepeatableRead)
-        .start()
-        .expect("a transaction");
+    session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    let totals = check_in(session);
+    session.batch("COMMIT");
+    totals
+}
+
+/// The same within the session's transaction, which must have one snapshot for all its statements.
+pub fn check_in(session: &mut Session) -> (usize, u64) {
     let mut fired = HashMap::<Uuid, BTreeMap<Instant, usize>>::new();
-    for row in transaction
-        .query(
-            "SELECT action_id, scheduled_at FROM recur.dispatches WHERE trigger = 'schedule'",
-            &[],
-        )
-        .expect("dispatches")
-    {
+    for row in session.rows(
+        "SELECT action_id, scheduled_at FROM recur.dispatches WHERE trigger = 'schedule'",
+        &[],
+    ) {
         *fired
             .entry(row.get(0))
             .or_default()
@@ -42,15 +41,12 @@ pub fn check(session: &mut Session) -> (usize, u64) {
             .or_default() += 1;
     }
     let mut skipped = HashMap::<Uuid, Vec<Skipped>>::new();
-    for row in transaction
-        .query(
-            "SELECT action_id, (detail ->> 'from')::timestamptz, (detail ->> 'until')::timestamptz,
+    for row in session.rows(
+        "SELECT action_id, (detail ->> 'from')::timestamptz, (detail ->> 'until')::timestamptz,
                     (detail ->> 'count')::bigint
                FROM recur.events WHERE kind = 'occurrence.skipped'",
-            &[],
-        )
-        .expect("events")
-    {
+        &[],
+    ) {
         skipped.entry(row.get(0)).or_default().push(Skipped {
             from: row.get(1),
             until: row.get(2),
@@ -58,14 +54,11 @@ pub fn check(session: &mut Session) -> (usize, u64) {
         });
     }
     let mut totals = (0, 0);
-    for row in transaction
-        .query(
-            "SELECT id, schedule::text, misfire, starts_at, next_run_at, run_count, last_run_at
+    for row in session.rows(
+        "SELECT id, schedule::text, misfire, starts_at, next_run_at, run_count, last_run_at
                FROM recur.recurring_actions ORDER BY name",
-            &[],
-        )
-        .expect("actions")
-    {
+        &[],
+    ) {
         let id: Uuid = row.get(0);
         let fired = fired.remove(&id).unwrap_or_default();
         let skipped = skipped.remove(&id).unwrap_or_default();

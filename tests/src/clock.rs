@@ -15,12 +15,21 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// So many seconds from the real time.
+    /// Puts it this many seconds off the real time.
     pub fn set(&self, seconds: i64) {
         let file = fs::OpenOptions::new().write(true).open(&self.shift);
         let file = file.expect("the clock");
         file.write_all_at(&seconds.to_ne_bytes(), 0)
             .expect("the clock is set");
+    }
+}
+
+/// Lays the clock of one cluster's folder, if there is one, into another, with the same shift.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    if from.join(LIBRARY).exists() {
+        for file in [LIBRARY, SHIFT] {
+            fs::copy(from.join(file), to.join(file)).expect("a copy");
+        }
     }
 }
 
@@ -54,7 +63,24 @@ pub(crate) fn environment(folder: &Path) -> Vec<(&'static str, PathBuf)> {
 impl Cluster {
     /// Like `preloaded`, and its clock can be set.
     pub fn with_clock(settings: &str) -> (Cluster, Clock) {
-        let mut cluster = Cluster::unstarted(&format!("{PRELOADED}\n{settings}"));
+        let cluster = Cluster::unstarted(&format!("{PRELOADED}\n{settings}"));
+        Cluster::launch_with_clock(cluster)
+    }
+
+    /// The same, on disks that can be filled where this process may mount them.
+    pub fn with_clock_and_disks(settings: &str) -> (Cluster, Clock) {
+        let cluster = Cluster::unstarted_on_disks(&format!("{PRELOADED}\n{settings}"));
+        Cluster::launch_with_clock(cluster)
+    }
+
+    /// The clock of a standby whose primary has one.
+    pub fn clock(&self) -> Clock {
+        Clock {
+            shift: self.sockets().join(SHIFT),
+        }
+    }
+
+    fn launch_with_clock(mut cluster: Cluster) -> (Cluster, Clock) {
         let clock = install(&cluster.sockets());
         cluster.launch();
         let maps: String = cluster

@@ -1,9 +1,11 @@
 //! What a test has of a server: all of it, or databases of its own on a server that many tests share.
 
+use crate::disk::Disks;
 use crate::permits::{Permit, permit};
 use crate::programs::succeed;
 use crate::server::{Server, Shutdown};
 use crate::session::Session;
+use crate::wait::eventually;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -30,7 +32,7 @@ enum Hold {
 /// The databases of one test on a server that others use as well.
 struct Share {
     server: Arc<Server>,
-    /// Tells them from databases of the same name that other tests have.
+    /// Part of their names: other tests have databases of the same names.
     number: usize,
     databases: Mutex<Vec<String>>,
 }
@@ -57,6 +59,11 @@ impl Cluster {
     pub(crate) fn unstarted(settings: &str) -> Cluster {
         let permit = permit();
         Cluster::of(Hold::Own(Server::new(settings)), permit)
+    }
+
+    pub(crate) fn unstarted_on_disks(settings: &str) -> Cluster {
+        let permit = permit();
+        Cluster::of(Hold::Own(Server::on_disks(settings)), permit)
     }
 
     /// Databases on a server that is like that of `start`. For tests that neither restart nor configure the server, nor
@@ -171,6 +178,22 @@ impl Cluster {
     pub fn restart(&mut self, shutdown: Shutdown) {
         self.stop(shutdown);
         self.launch();
+    }
+
+    /// Returns when the server takes connections again; starts it if its postmaster has ended.
+    pub fn revive(&mut self) {
+        eventually("the server is back", || {
+            if self.own_mut().has_ended() {
+                self.stop(Shutdown::Immediate);
+                self.launch();
+            }
+            self.try_connect("postgres").is_some()
+        });
+    }
+
+    /// The disks that can be filled, if it has any.
+    pub fn disks(&self) -> Option<&Disks> {
+        self.server().disks()
     }
 
     /// Lets a standby become a primary.
@@ -300,7 +323,7 @@ impl Cluster {
 }
 
 impl Share {
-    /// Not that anybody would mind them, but their workers take places.
+    /// Their workers would take the places of others.
     fn drop_databases(&self) {
         let databases = self
             .databases

@@ -1,4 +1,4 @@
-//! The consumers of `examples/`, run as anybody would run them.
+//! The consumers of `examples/`, run as a user would run them.
 
 use crate::cluster::Cluster;
 use crate::programs::{state, succeed};
@@ -160,7 +160,7 @@ fn python() -> PathBuf {
                 .args(["install", "--quiet", "--requirement"])
                 .arg(examples().join("python/requirements.txt")),
         );
-        File::create(path.join("complete")).expect("a mark");
+        File::create(path.join("complete")).expect("a file");
     });
     folder.join("bin/python")
 }

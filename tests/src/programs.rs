@@ -33,6 +33,12 @@ fn server_user() -> (Uid, Gid) {
     (user.uid, user.gid)
 }
 
+/// The numbers of the user who runs the server, and of the group.
+pub(crate) fn server_ids() -> (u32, u32) {
+    let (uid, gid) = server_user();
+    (uid.as_raw(), gid.as_raw())
+}
+
 pub(crate) fn give_to_server(path: &Path) {
     let (uid, gid) = server_user();
     std::os::unix::fs::chown(path, Some(uid.as_raw()), Some(gid.as_raw())).expect("chown");

@@ -3,33 +3,54 @@
 use crate::session::Session;
 use uuid::Uuid;
 
-/// A pending dispatch, available now, that belongs to no action; `columns` are set as this SQL says, for instance
-/// `"provider = 'mail', max_attempts = 1"`.
+/// A pending dispatch that belongs to no action; `arguments` are those of recur.enqueue that matter, for instance
+/// `"provider => 'mail', max_attempts => 1"`.
+#[track_caller]
+pub fn enqueue(session: &mut Session, arguments: &str) -> Uuid {
+    session.value(&format!("SELECT {}", enqueue_call(arguments)), &[])
+}
+
+/// The call of recur.enqueue with these arguments, and with those that can't be left out.
+fn enqueue_call(arguments: &str) -> String {
+    let required = [("provider", "'test'"), ("action_type", "'noop'")];
+    let missing = required
+        .iter()
+        .filter(|(name, _)| !arguments.contains(&format!("{name} => ")))
+        .map(|(name, value)| format!("{name} => {value}"));
+    let all: Vec<String> = missing
+        .chain((!arguments.is_empty()).then(|| arguments.to_owned()))
+        .collect();
+    format!("recur.enqueue({})", all.join(", "))
+}
+
+/// As many of them at once; `n` in the arguments is the number of each.
+#[track_caller]
+pub fn enqueue_many(session: &mut Session, number: i32, arguments: &str) {
+    let call = enqueue_call(arguments);
+    session.execute(
+        &format!("SELECT count({call}) FROM generate_series(1, $1) AS n"),
+        &[&number],
+    );
+}
+
+/// A pending dispatch with columns that recur.enqueue would not set so: `columns` are SQL, for instance
+/// `"lease = '1000000 years'"`.
 #[track_caller]
 pub fn queue(session: &mut Session, columns: &str) -> Uuid {
-    let id: Uuid = session.value(
-        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type)
-         VALUES (recur._new_id(now()), now(), 'enqueue', 'test', 'noop') RETURNING id",
-        &[],
-    );
+    let id: Uuid = session.value("SELECT recur.enqueue('test', 'noop')", &[]);
     if !columns.is_empty() {
         session.execute(
-            &format!("UPDATE recur.live_dispatches SET {columns} WHERE id = $1"),
+            &format!("UPDATE recur_internal.live_dispatches SET {columns} WHERE id = $1"),
             &[&id],
         );
     }
     id
 }
 
-/// As many of them at once.
+/// Pending dispatches whose payloads number them from 1 on.
 #[track_caller]
 pub fn queue_many(session: &mut Session, number: i32) {
-    session.execute(
-        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, payload)
-         SELECT recur._new_id(now()), now(), 'enqueue', 'test', 'noop', jsonb_build_object('n', n)
-           FROM generate_series(1, $1) AS n",
-        &[&number],
-    );
+    enqueue_many(session, number, "payload => jsonb_build_object('n', n)");
 }
 
 /// An action that does not fire within any test, for dispatches to belong to.
@@ -37,8 +58,7 @@ pub fn queue_many(session: &mut Session, number: i32) {
 pub fn idle_action(session: &mut Session, arguments: &str) -> Uuid {
     session.value(
         &format!(
-            "SELECT id
-               FROM recur.create('idle ' || gen_random_uuid(), 'at 2099-01-01T00:00:00', 'test', 'noop'{arguments})"
+            "SELECT recur.create('idle ' || gen_random_uuid(), 'at 2099-01-01T00:00:00', 'test', 'noop'{arguments})"
         ),
         &[],
     )
@@ -47,7 +67,7 @@ pub fn idle_action(session: &mut Session, arguments: &str) -> Uuid {
 /// A dispatch of this action.
 #[track_caller]
 pub fn queue_for(session: &mut Session, action: Uuid) -> Uuid {
-    queue(session, &format!("action_id = '{action}'"))
+    session.value("SELECT recur.trigger($1::uuid)", &[&action])
 }
 
 /// The state of a dispatch, wherever it is.
@@ -78,7 +98,8 @@ pub fn claim_this(session: &mut Session, id: Uuid) -> i32 {
 #[track_caller]
 pub fn let_lease_run_out(session: &mut Session, id: Uuid) {
     session.execute(
-        "UPDATE recur.live_dispatches SET lease_expires_at = clock_timestamp() - interval '1 second' WHERE id = $1",
+        "UPDATE recur_internal.live_dispatches SET lease_expires_at = clock_timestamp() - interval '1 second'
+          WHERE id = $1",
         &[&id],
     );
 }

@@ -1,6 +1,7 @@
 //! A PostgreSQL server in a folder of its own.
 
 use crate::clock;
+use crate::disk::Disks;
 use crate::programs::{as_server, bin, give_to_server, spawn_tied_to_this_process, state, succeed};
 use crate::session::Session;
 use crate::wait::eventually_some;
@@ -37,6 +38,8 @@ pub enum Shutdown {
 
 /// Stopped and removed when dropped.
 pub(crate) struct Server {
+    /// Unmounted before the folder is removed.
+    disks: Option<Disks>,
     folder: TempDir,
     process: Option<Child>,
 }
@@ -50,21 +53,49 @@ impl Server {
         server
     }
 
-    /// A standby of another server, not started yet.
+    /// The same, on disks of its own where this process may mount them.
+    pub(crate) fn on_disks(settings: &str) -> Server {
+        let mut server = Server::empty();
+        server.disks = Disks::mount(server.folder());
+        copy_tree(template(), &server.data());
+        if server.disks.is_some() {
+            let wal = server.data().join("pg_wal");
+            copy_tree(&wal, &server.wal());
+            fs::remove_dir_all(&wal).expect("the WAL moves");
+            std::os::unix::fs::symlink(server.wal(), &wal).expect("a link");
+        }
+        server.configure(&format!("{SETTINGS}{settings}"));
+        server
+    }
+
+    fn wal(&self) -> PathBuf {
+        self.folder().join("wal")
+    }
+
+    pub(crate) fn disks(&self) -> Option<&Disks> {
+        self.disks.as_ref()
+    }
+
+    /// A standby of another server, not started yet: on disks if the other is, and with the same clock.
     pub(crate) fn standby_of(primary: &Server) -> Server {
-        let standby = Server::empty();
-        succeed(
-            as_server(&bin("pg_basebackup"))
-                .args([
-                    "--checkpoint=fast",
-                    "--write-recovery-conf",
-                    "--username=postgres",
-                ])
-                .arg("--host")
-                .arg(primary.folder())
-                .arg("--pgdata")
-                .arg(standby.data()),
-        );
+        let mut standby = Server::empty();
+        let mut backup = as_server(&bin("pg_basebackup"));
+        backup
+            .args([
+                "--checkpoint=fast",
+                "--write-recovery-conf",
+                "--username=postgres",
+            ])
+            .arg("--host")
+            .arg(primary.folder())
+            .arg("--pgdata")
+            .arg(standby.data());
+        if primary.disks.is_some() {
+            standby.disks = Disks::mount(standby.folder());
+            backup.arg("--waldir").arg(standby.wal());
+        }
+        succeed(&mut backup);
+        clock::copy(primary.folder(), standby.folder());
         standby.configure("");
         standby
     }
@@ -76,6 +107,7 @@ impl Server {
             .expect("a folder");
         give_to_server(folder.path());
         Server {
+            disks: None,
             folder,
             process: None,
         }
@@ -126,6 +158,12 @@ impl Server {
         });
     }
 
+    /// Has the server ended by itself? A crash that it can't recover from ends the postmaster, too.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let process = self.process.as_mut();
+        process.is_none_or(|process| process.try_wait().expect("a child").is_some())
+    }
+
     /// Ends the server in this way and waits for its end.
     pub(crate) fn stop(&mut self, shutdown: Shutdown) {
         let Some(mut process) = self.process.take() else {
@@ -136,7 +174,9 @@ impl Server {
             Shutdown::Immediate => Signal::SIGQUIT,
             Shutdown::Kill => Signal::SIGKILL,
         };
-        kill(Pid::from_raw(process.id() as i32), signal).expect("a signal");
+        if process.try_wait().expect("a child").is_none() {
+            kill(Pid::from_raw(process.id() as i32), signal).expect("a signal");
+        }
         process.wait().expect("the end of the server");
         if let Shutdown::Kill = shutdown {
             // Its children notice that it is gone and leave; until then a new server would not start.
@@ -221,7 +261,7 @@ fn copy_tree(from: &Path, to: &Path) {
     succeed(
         as_server(Path::new("cp"))
             .args(["--recursive", "--preserve=mode"])
-            .arg(from)
+            .arg(from.join("."))
             .arg(to),
     );
 }

@@ -56,8 +56,9 @@ pub fn run(size: Size, report: &mut Report) {
         }
     }
     report.text(
-        "Schedules a second, one thread: a text is looked up in the cache of parsed schedules, compiled for its zone and bounds, and
-asked for its next occurrence. 1,440 distinct texts among 10,000; with a cold cache each of them is parsed once.",
+        "Schedules a second, one thread: a text is looked up in the cache of parsed schedules, compiled for its zone and
+bounds, and asked for its next occurrence. 1,440 distinct texts among 10,000; with a cold cache each of them is parsed
+once.",
     );
     report.table(
         &["cache", "schedules/s"],

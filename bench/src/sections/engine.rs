@@ -44,8 +44,8 @@ pub fn run(_: Size, report: &mut Report) {
         .fold(f64::INFINITY, f64::min);
     let most = rows.iter().filter_map(column(6)).fold(0.0, f64::max);
     report.text(&format!(
-        "`cargo bench -p recurrence --bench ratios`: the next occurrence after each of 1,000 instants spread over ten years,
-one schedule at a time. Three contestants take turns within every one of 101 rounds, so that whatever else the
+        "`cargo bench -p recurrence --bench ratios`: the next occurrence after each of 1,000 instants spread over ten
+years, one schedule at a time. Three contestants take turns within every one of 101 rounds, so that whatever else the
 machine does falls on all of them; the table holds medians of the rounds. (`--bench next_after` is the same race under
 criterion.)
 
@@ -53,10 +53,10 @@ criterion.)
 - croner: `find_next_occurrence` of croner 4.0.2;
 - floor: a bare search on bit sets, with a binary search for the offset, no bounds, no care for clock changes.
 
-Targets: at least 5 times faster than croner and within 3 times of the floor, on every row. Here: at least {least:.1} times faster, and
-at most {most:.2} times the floor (less than 1 where our zone look-up beats the floor's binary search). Nothing is allocated in
-`next_after`, `previous_or_at` and `count_between` of cron expressions, intervals and structured rules
-(`crates/recurrence/tests/allocation.rs`)."
+Targets: at least 5 times faster than croner and within 3 times of the floor, on every row. Here: at least {least:.1}
+times faster, and at most {most:.2} times the floor (less than 1 where our zone look-up beats the floor's binary
+search). Nothing is allocated in `next_after`, `previous_or_at` and `count_between` of cron expressions, intervals and
+structured rules (`crates/recurrence/tests/allocation.rs`)."
     ));
     report.table(
         &[

@@ -8,11 +8,12 @@ use pg_recur_tests::Session;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-const OURS: &str = "SELECT id FROM recur.enqueue('bench', 'noop', $1)";
+const OURS: &str = "SELECT recur.enqueue('bench', 'noop', $1)";
 const BY_HAND: &str = "
 WITH new AS (
     INSERT INTO bench.jobs (id, scheduled_at, trigger, provider, action_type, payload)
-    VALUES (recur._new_id(clock_timestamp()), clock_timestamp(), 'enqueue', 'bench', 'noop', $1)
+    VALUES (recur_internal.dispatch_id(gen_random_uuid(), clock_timestamp()), clock_timestamp(), 'enqueue',
+            'bench', 'noop', $1)
     RETURNING id
 )
 SELECT pg_notify('bench', json_build_object('id', id, 'provider', 'bench')::text)::text FROM new";
@@ -54,8 +55,8 @@ fn measure(server: &Server, statement: &str, connections: usize, calls: usize) -
 
 pub fn table(size: Size, report: &mut Report, server: &Server, session: &mut Session) {
     report.text(
-        "Enqueueing, one a transaction with its NOTIFY: `recur.enqueue`, which checks its arguments and tells who may see it; an INSERT into
-the hand-written queue with a `pg_notify`; and graphile-worker's `add_job`, which notifies as well.",
+        "Enqueueing, one a transaction with its NOTIFY: `recur.enqueue`, which checks its arguments and finds the owner;
+an INSERT into the hand-written queue with a `pg_notify`; and graphile-worker's `add_job`, which notifies as well.",
     );
     let has_graphile: bool = session.value(
         "SELECT to_regclass('graphile_worker._private_jobs') IS NOT NULL",
@@ -79,7 +80,7 @@ the hand-written queue with a `pg_notify`; and graphile-worker's `add_job`, whic
             }
             each(
                 session,
-                "TRUNCATE recur.live_dispatches; TRUNCATE bench.jobs",
+                "TRUNCATE recur_internal.live_dispatches; TRUNCATE bench.jobs",
             );
         }
         progress(&format!(

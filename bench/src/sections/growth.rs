@@ -9,14 +9,15 @@ use crate::measure::{Samples, grouped, short};
 use crate::plot::Plot;
 use crate::report::{Report, progress};
 use crate::server::{Server, each};
+use pg_recur_tests::Session;
 use std::time::Duration;
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "Microseconds of CPU for each dispatch and for each claim with its report (4 connections, batches of 10), and the median
-lateness of one action a second, over three sizes of the table that it works on: actions for the first and the last, pending
-dispatches for the second. Flat lines are the aim; nothing may grow faster than the logarithm. (Idle cost and herds over their
-sizes have plots of their own.)",
+        "Microseconds of CPU for each dispatch and for each claim with its report (4 connections, batches of 10), and
+the median lateness of one action a second, over three sizes of the table that it works on: actions for the first and
+the last, pending dispatches for the second. Flat lines are the aim; nothing may grow faster than the logarithm. (Idle
+cost and herds over their sizes have plots of their own.)",
     );
     let sizes: &[i64] = if size.full {
         &[1_000, 100_000, 1_000_000]
@@ -37,21 +38,7 @@ sizes have plots of their own.)",
         server.enable(false, 1);
         actions::fill(&mut session, *count);
         server.enable(true, 1);
-        let (mut dispatch, mut consume) = (Samples::default(), Samples::default());
-        for round in 0..=rounds {
-            let drain = drain_by_workers(&server, &mut session, *count);
-            let load = Load {
-                count: *count,
-                connections: 4,
-                batch: 10,
-                time: Duration::from_millis(1_000),
-            };
-            let consumed = Side::Ours.measure(&server, &mut session, load);
-            if round > 0 {
-                dispatch.push(drain.cpu);
-                consume.push(consumed.cpu);
-            }
-        }
+        let (dispatch, consume) = cpu_of_each(&server, &mut session, *count, rounds);
         if number == 0 {
             lateness::every_second(&mut session, 1);
         }
@@ -92,4 +79,29 @@ sizes have plots of their own.)",
             lines,
         },
     );
+}
+
+/// Microseconds of CPU for each dispatch, and for each claim with its report. The first round warms up.
+fn cpu_of_each(
+    server: &Server,
+    session: &mut Session,
+    count: i64,
+    rounds: usize,
+) -> (Samples, Samples) {
+    let (mut dispatch, mut consume) = (Samples::default(), Samples::default());
+    for round in 0..=rounds {
+        let drain = drain_by_workers(server, session, count);
+        let load = Load {
+            count,
+            connections: 4,
+            batch: 10,
+            time: Duration::from_millis(1_000),
+        };
+        let consumed = Side::Ours.measure(server, session, load);
+        if round > 0 {
+            dispatch.push(drain.cpu);
+            consume.push(consumed.cpu);
+        }
+    }
+    (dispatch, consume)
 }

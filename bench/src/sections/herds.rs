@@ -22,8 +22,8 @@ struct Herd {
 }
 
 fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd {
-    session.batch("TRUNCATE recur.live_dispatches");
-    server::each(session, "VACUUM ANALYZE recur.timers");
+    session.batch("TRUNCATE recur_internal.live_dispatches");
+    server::each(session, "VACUUM ANALYZE recur_internal.timers");
     let mut listener = server.bench();
     listener.batch("LISTEN recur");
     let mut consumer = server.bench();
@@ -35,7 +35,7 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
     let can_be_claimed = session
         .0
         .prepare(
-            "SELECT count(*), statement_timestamp() FROM recur.live_dispatches AS l
+            "SELECT count(*), statement_timestamp() FROM recur_internal.live_dispatches AS l
               WHERE l.status = 'pending' AND l.available_at <= statement_timestamp()",
         )
         .expect("a plan");
@@ -43,7 +43,7 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
     session.batch("BEGIN");
     let due = Utc::now().trunc_subsecs(0) + TimeDelta::seconds(ahead);
     session.execute(
-        "UPDATE recur.timers SET due_at = $1, next_run_at = $1, last_run_at = NULL",
+        "UPDATE recur_internal.timers SET due_at = $1, next_run_at = $1, last_run_at = NULL",
         &[&due],
     );
     session.batch("COMMIT");
@@ -96,9 +96,9 @@ fn herd(server: &Server, session: &mut Session, count: i64, ahead: i64) -> Herd 
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "So many actions are due at one instant. Milliseconds after it: until a consumer has claimed one, until all can be
-claimed, until a listener has heard of the first, and of all. With `recur.lookahead` (5 s, the default) the dispatches are staged ahead; with 0 they
-are not. Target with staging: all can be claimed within 50 ms.",
+        "This many actions are due at one instant. Milliseconds after it: until a consumer has claimed one, until all
+can be claimed, until a listener has heard of the first, and of all. With `recur.lookahead` (5 s, the default) the
+dispatches are staged ahead; with 0 they are not. Target with staging: all can be claimed within 50 ms.",
     );
     // How many, and how many seconds it takes to set them all to an instant.
     let sizes: &[(i64, i64)] = &[(1_000, 8), (10_000, 9), (100_000, 16)];
@@ -158,7 +158,7 @@ are not. Target with staging: all can be claimed within 50 ms.",
             "all can be claimed, ms",
             "first heard of, ms",
             "all heard of, ms",
-            "at the most",
+            "at most",
         ],
         &rows,
     );

@@ -21,23 +21,26 @@ fn past(session: &mut Session, count: i64) {
         progress(&format!("history {from}–{until}"));
         // In the order of their ids, as they come in reality.
         session.execute(
-            "INSERT INTO recur.finished_dispatches
-                    (id, action_id, scheduled_at, trigger, provider, action_type, payload, metadata, status, attempt, releases,
-                     max_attempts, priority, namespace, tenant, owner, available_at, started_at, finished_at, cancel_requested,
-                     created_at, partition)
-             SELECT recur._new_id(now() - interval '1 day' + n * interval '1 ms'), a.id, now() - interval '1 day', 'schedule', 'bench', 'noop',
-                    jsonb_build_object('n', n, 'text', repeat('x', 270)), '{}', 'completed', 1, 0, 3, 0, 'default', 'default', 'postgres',
-                    now() - interval '1 day', now() - interval '1 day', now() - interval '1 day', false, now() - interval '1 day',
-                    recur._history_partition()
+            "INSERT INTO recur_internal.finished_dispatches
+                    (id, action_id, scheduled_at, trigger, provider, action_type, payload, metadata, status, attempt,
+                     releases, max_attempts, lease, priority, namespace, tenant, owner_id, available_at, started_at,
+                     finished_at, cancel_requested, created_at, partition)
+             SELECT recur_internal.dispatch_id(a.id, u.at + n * interval '1 ms'), a.id, u.at,
+                    'schedule', 'bench', 'noop',
+                    jsonb_build_object('n', n, 'text', repeat('x', 270)), '{}', 'completed', 1,
+                    0, 3, interval '5 minutes', 0, 'default', 'default', 1, u.at, u.at,
+                    u.at, false, u.at, recur_internal.history_partition()
                FROM generate_series($1::bigint, $2) AS n
-               JOIN (SELECT id, row_number() OVER () AS number FROM recur.definitions) AS a ON a.number = 1 + n % 10000",
+               JOIN (SELECT id, row_number() OVER () AS number FROM recur_internal.definitions) AS a
+                 ON a.number = 1 + n % 10000,
+                    (SELECT now() - interval '1 day' AS at) AS u",
             &[&from, &until],
         );
         from = until + 1;
     }
     each(
         session,
-        "VACUUM ANALYZE recur.finished_dispatches; CHECKPOINT",
+        "VACUUM ANALYZE recur_internal.finished_dispatches; CHECKPOINT",
     );
 }
 
@@ -46,9 +49,9 @@ pub fn run(size: Size, report: &mut Report) {
         .finished
         .unwrap_or(if size.full { 50_000_000 } else { 10_000_000 });
     report.text(&format!(
-        "Two clusters take turns: one without history, one with {} finished dispatches, all in the partition that reports go to.
-Each figure is with history over without: dispatches per second of a drain of 10,000, claims with reports per second (4
-connections, batches of 10), and the median lateness of one action a second. Target: 0.9 or better.",
+        "Two clusters take turns: one without history, one with {} finished dispatches, all in the partition that
+reports go to. Each figure is with history over without: dispatches per second of a drain of 10,000, claims with reports
+per second (4 connections, batches of 10), and the median lateness of one action a second. Target: 0.9 or better.",
         grouped(count as f64)
     ));
     let rounds = if size.full { 7 } else { 3 };
@@ -122,20 +125,29 @@ connections, batches of 10), and the median lateness of one action a second. Tar
 
 /// Turns the ring until the full partition has been emptied.
 fn retention(report: &mut Report, session: &mut Session, count: i64) {
-    let bytes: i64 = session.value("SELECT sum(pg_total_relation_size(relid))::bigint FROM pg_partition_tree('recur.finished_dispatches') WHERE isleaf", &[]);
+    let bytes: i64 = session.value(
+        "SELECT sum(pg_total_relation_size(relid))::bigint
+           FROM pg_partition_tree('recur_internal.finished_dispatches') WHERE isleaf",
+        &[],
+    );
     let mut longest = 0f64;
     for turn in 1..=9i64 {
         let started = Instant::now();
         session.execute(
-            "SELECT recur._turn_history('7 days', now() + $1::bigint * interval '1 day' + interval '1 hour')",
+            "SELECT recur_internal.open_next_partition(
+                        '7 days', now() + $1::bigint * interval '1 day' + interval '1 hour')",
             &[&turn],
         );
         longest = longest.max(started.elapsed().as_secs_f64() * 1000.0);
     }
-    let left: i64 = session.value("SELECT count(*) FROM recur.finished_dispatches WHERE finished_at < now() - interval '12 hours'", &[]);
+    let left: i64 = session.value(
+        "SELECT count(*) FROM recur_internal.finished_dispatches
+          WHERE finished_at < now() - interval '12 hours'",
+        &[],
+    );
     report.text(&format!(
-        "Retention empties a partition when its turn comes: with {} dispatches in it ({} MB with its indexes) that took {} ms, and
-left {left} of them.",
+        "Retention empties a partition when its turn comes: with {} dispatches in it ({} MB with its indexes) that took
+{} ms, and left {left} of them.",
         grouped(count as f64),
         grouped(bytes as f64 / 1e6),
         short(longest)

@@ -10,7 +10,7 @@ use pg_recur_tests::Session;
 use std::time::Duration;
 
 /// How often a process went to sleep.
-fn sleeps(pid: i32) -> f64 {
+pub fn sleeps(pid: i32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     text.lines()
         .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
@@ -102,12 +102,12 @@ pub fn measure(server: &Server, session: &mut Session, seconds: u64) -> Idle {
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "A dispatcher with so many actions and nothing due: how often it wakes, what a wake-up takes of its CPU, and that per hour. After
-five seconds of sleep nothing of it is in the CPU's caches any more; so beside it there is what a plain session takes that is asked
-for a prepared `SELECT 1` every five seconds, and what each of 1,000 wake-ups in quick succession takes. Two more workers wake as
-often, the launcher and the maintenance worker: what they take together per hour.
-The time and the buffers of one `recur.tick()`. `recur.check_interval`, the safety net, is 5 s, its default. Targets: no wake-ups
-but the safety net's, under 100 µs each, and the same for any number of actions.",
+        "A dispatcher with this many actions and nothing due: how often it wakes, what a wake-up takes of its CPU, and
+that per hour. After five seconds of sleep nothing of it is in the CPU's caches any more; so beside it there is what a
+plain session takes that is asked for a prepared `SELECT 1` every five seconds, and what each of 1,000 wake-ups in quick
+succession takes. Two more workers wake as often, the launcher and the maintenance worker: what they take together per
+hour. The time and the buffers of one `recur.tick()`. `recur.check_interval`, the safety net, is 5 s, its default.
+Targets: no wake-ups but the safety net's, under 100 µs each, and the same for any number of actions.",
     );
     let sizes: &[i64] = if size.full {
         &[1_000, 100_000, 1_000_000]

@@ -66,7 +66,10 @@ impl Lateness {
 /// Listens for so many seconds while `each` actions are due every second; the last of them counts.
 pub fn measure(server: &Server, seconds: usize, each: i64) -> Lateness {
     let mut listener = server.bench();
-    listener.batch("LISTEN recur; LISTEN floor; LISTEN durable; CREATE TABLE IF NOT EXISTS bench.floor (due text, n bigint)");
+    listener.batch(
+        "LISTEN recur; LISTEN floor; LISTEN durable;
+         CREATE TABLE IF NOT EXISTS bench.floor (due text, n bigint)",
+    );
     let mut sender = server.bench();
     let floor = sender
         .0
@@ -75,7 +78,8 @@ pub fn measure(server: &Server, seconds: usize, each: i64) -> Lateness {
     let durable = sender
         .0
         .prepare(
-            "WITH kept AS (INSERT INTO bench.floor SELECT $1, n FROM generate_series(1, $2::bigint) AS n RETURNING due, n)
+            "WITH kept AS (INSERT INTO bench.floor SELECT $1, n FROM generate_series(1, $2::bigint) AS n
+                           RETURNING due, n)
              SELECT count(pg_notify('durable', due || ' ' || n)) FROM kept",
         )
         .expect("a plan");
@@ -134,7 +138,8 @@ pub fn measure(server: &Server, seconds: usize, each: i64) -> Lateness {
 /// Actions that are due every second.
 pub fn every_second(session: &mut Session, count: i64) {
     session.execute(
-        "SELECT count(recur.create('second ' || n, '* * * * * *', 'bench', 'noop')) FROM generate_series(1, $1::bigint) AS n",
+        "SELECT count(recur.create('second ' || n, '* * * * * *', 'bench', 'noop'))
+           FROM generate_series(1, $1::bigint) AS n",
         &[&count],
     );
 }
@@ -182,10 +187,11 @@ impl Drop for Pgbench {
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "Milliseconds from the due instant to the arrival of the NOTIFY in a listening client. The floor is a client that
-sleeps until an instant and then sends the NOTIFY itself, half a second after ours in the same seconds; all share the
-listener. Such a NOTIFY waits for no disk. A dispatch does, for its row: so there is a second floor, which inserts a row as well. With 1,000 due in the same second the last one counts, and the floor sends 1,000 in one transaction. Targets: p99
-within 3 ms of the floor on an idle server, the last of 1,000 within 100 ms of the floor's.",
+        "Milliseconds from the due instant to the arrival of the NOTIFY in a listening client. The floor is a client
+that sleeps until an instant and then sends the NOTIFY itself, half a second after ours in the same seconds; all share
+the listener. Such a NOTIFY waits for no disk. A dispatch does, for its row: so there is a second floor, which inserts a
+row as well. With 1,000 due in the same second the last one counts, and the floor sends 1,000 in one transaction.
+Targets: p99 within 3 ms of the floor on an idle server, the last of 1,000 within 100 ms of the floor's.",
     );
     let seconds = if size.full { 120 } else { 20 };
     let server = Server::start("");
@@ -208,7 +214,8 @@ within 3 ms of the floor on an idle server, the last of 1,000 within 100 ms of t
 
 fn every_second_more(session: &mut Session, count: i64) {
     session.execute(
-        "SELECT count(recur.create('another ' || n, '* * * * * *', 'bench', 'noop')) FROM generate_series(2, $1::bigint) AS n",
+        "SELECT count(recur.create('another ' || n, '* * * * * *', 'bench', 'noop'))
+           FROM generate_series(2, $1::bigint) AS n",
         &[&count],
     );
 }
@@ -275,7 +282,8 @@ fn cron(size: Size, report: &mut Report) {
         let mut listener = ours.bench();
         listener.batch("LISTEN recur");
         session.execute(
-            "SELECT count(recur.create('job ' || n, '* * * * *', 'bench', 'noop')) FROM generate_series(1, $1::bigint) AS n",
+            "SELECT count(recur.create('job ' || n, '* * * * *', 'bench', 'noop'))
+               FROM generate_series(1, $1::bigint) AS n",
             &[&(jobs as i64)],
         );
         ours_late.push(heard_of_minute(&mut listener, jobs));
@@ -293,8 +301,8 @@ fn cron(size: Size, report: &mut Report) {
         ]
     };
     report.text(
-        "pg_cron 1.4 (Debian's, default settings) with 1,000 jobs due at the same full minute, each of which sends a NOTIFY;
-pg_recur with 1,000 actions due at the next one. Target: pg_cron at least 20 times later.",
+        "pg_cron 1.4 (Debian's, default settings) with 1,000 jobs due at the same full minute, each of which sends a
+NOTIFY; pg_recur with 1,000 actions due at the next one. Target: pg_cron at least 20 times later.",
     );
     report.table(
         &["of 1,000, ms", "pg_recur", "pg_cron", "pg_cron / pg_recur"],

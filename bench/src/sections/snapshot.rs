@@ -103,11 +103,11 @@ pub fn run(size: Size, report: &mut Report) {
         &[0, 50_000, 100_000]
     };
     report.text(&format!(
-        "Two clusters take turns; in one of them a transaction with a snapshot is open from before the first dispatch to the end. Both
-dispatch {} actions {drains} times, {} advances, and consume as many as the first column says; the figures are taken on the way.
-Nothing is emptied in between: what is dead lies in the way. All dispatches of a filling become available at the same time, as a
-herd does. Beside it, for claims, the hand-written SQL of the section above. Targets: a tick under 1 ms, and
-claims at least half as fast as without.",
+        "Two clusters take turns; in one of them a transaction with a snapshot is open from before the first dispatch to
+the end. Both dispatch {} actions {drains} times, {} advances, and consume as many as the first column says; the figures
+are taken on the way. Nothing is emptied in between: what is dead lies in the way. All dispatches of a filling become
+available at the same time, as a herd does. Beside it, for claims, the hand-written SQL of the section above. Targets: a
+tick under 1 ms, and claims at least half as fast as without.",
         grouped(ACTIONS as f64),
         grouped((ACTIONS * drains) as f64),
     ));
@@ -122,7 +122,7 @@ claims at least half as fast as without.",
     }
     let mut holder = pair.servers[1].bench();
     holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ");
-    holder.batch("SELECT count(*) FROM recur.timers");
+    holder.batch("SELECT count(*) FROM recur_internal.timers");
     let mut dispatch = [Samples::default(), Samples::default()];
     for round in 0..drains {
         for (side, samples) in dispatch.iter_mut().enumerate() {

@@ -23,12 +23,12 @@ pub struct Drain {
 
 /// The workers of this server dispatch `count` actions that come due with a commit.
 pub fn drain_by_workers(server: &Server, session: &mut Session, count: i64) -> Drain {
-    session.batch("TRUNCATE recur.live_dispatches");
+    session.batch("TRUNCATE recur_internal.live_dispatches");
     session.batch(LATEST);
     let pids = server.dispatcher_pids();
     let cpu = || pids.iter().map(|pid| cpu_seconds(*pid)).sum::<f64>();
     session.batch("BEGIN");
-    session.batch(&actions::make_due("recur.timers"));
+    session.batch(&actions::make_due("recur_internal.timers"));
     server.bench().batch("CHECKPOINT");
     let mut listener = server.bench();
     listener.batch("LISTEN recur");
@@ -50,7 +50,7 @@ pub fn drain_by_workers(server: &Server, session: &mut Session, count: i64) -> D
     };
     each(
         session,
-        "TRUNCATE recur.live_dispatches; VACUUM ANALYZE recur.timers",
+        "TRUNCATE recur_internal.live_dispatches; VACUUM ANALYZE recur_internal.timers",
     );
     drain
 }
@@ -117,7 +117,8 @@ pub fn race(
         let limit = drain_by_sql(server, session, count, workers);
         let ours = drain_by_workers(server, session, count);
         progress(&format!(
-            "{} actions, {workers} workers, round {round}: {} per s (limit {}), CPU {:.1} µs ({:.1}), WAL {:.0} bytes ({:.0})",
+            "{} actions, {workers} workers, round {round}: {} per s (limit {}), CPU {:.1} µs ({:.1}), \
+             WAL {:.0} bytes ({:.0})",
             grouped(count as f64),
             grouped(ours.per_second),
             grouped(limit.per_second),
@@ -137,12 +138,12 @@ pub fn race(
 
 pub fn run(size: Size, report: &mut Report) {
     report.text(
-        "All actions are due at once: cron schedules in seven zones, payloads of 300 bytes, default settings (one dispatcher,
-batches of 1,000, a NOTIFY a batch). Beside it, in turns, the limit: plain SQL in as many sessions, one statement a batch, that
-locks due rows, inserts the same rows into a table with the same columns and indexes, advances the timers by a constant
-and sends one NOTIFY. Medians of the rounds, their spread in brackets. CPU time is that of the dispatchers, or of the
-sessions: other programs on the machine do not add to it. WAL is that of the whole server, from a checkpoint on.
-Target: 0.9 of the limit; at most 2 KB of WAL a dispatch.",
+        "All actions are due at once: cron schedules in seven zones, payloads of 300 bytes, default settings (one
+dispatcher, batches of 1,000, a NOTIFY a batch). Beside it, in turns, the limit: plain SQL in as many sessions, one
+statement a batch, that locks due rows, inserts the same rows into a table with the same columns and indexes, advances
+the timers by a constant and sends one NOTIFY. Medians of the rounds, their spread in brackets. CPU time is that of the
+dispatchers, or of the sessions: other programs on the machine do not add to it. WAL is that of the whole server, from a
+checkpoint on. Target: 0.9 of the limit; at most 2 KB of WAL a dispatch.",
     );
     let sizes: &[(i64, usize)] = match size.full {
         false => &[(1_000, 5), (10_000, 5), (100_000, 2)],

@@ -1,7 +1,7 @@
 //! How long a failed dispatch waits before it is tried again.
 
 use crate::InvalidValue;
-use crate::span::{self, HUNDRED_YEARS};
+use crate::span::{self, HUNDRED_YEARS, Span};
 use chrono::TimeDelta;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -57,14 +57,19 @@ impl RetryBackoff {
     /// When it is no such object, or has something else as well, or a value is out of its range.
     pub fn parse(json: &str) -> Result<RetryBackoff, InvalidValue> {
         let invalid = |problem: &str| InvalidValue::new("retry_backoff", json, problem);
-        let Ok(Value::Object(fields)) = serde_json::from_str(json) else {
-            return Err(invalid("must be a JSON object")
-                .with_hint(r#"Give retry_backoff as an object such as '{"key": "value"}'."#));
-        };
-        RetryBackoff::from_fields(&fields).map_err(|detail| {
+        let out_of_range = |detail: String| {
             let error = invalid(PROBLEM).with_hint(format!("For instance {DEFAULT_JSON}."));
             error.with_detail(detail)
-        })
+        };
+        match serde_json::from_str(json) {
+            Ok(Value::Object(fields)) => RetryBackoff::from_fields(&fields).map_err(out_of_range),
+            // A number that no float holds.
+            Err(error) if json.trim_start().starts_with('{') => {
+                Err(out_of_range(format!("It can't be read: {error}.")))
+            }
+            _ => Err(invalid("must be a JSON object")
+                .with_hint(r#"Give retry_backoff as an object such as '{"key": "value"}'."#)),
+        }
     }
 
     /// Reads a text that was stored, possibly by other means than the extension's functions: a value out of its
@@ -90,7 +95,10 @@ impl RetryBackoff {
         if let Some(name) = fields.keys().find(|name| !is_known(name)) {
             return Err(format!("\"{name}\" is no part of it."));
         }
-        let (base, cap) = (length(fields, "base")?, length(fields, "cap")?);
+        let (base, cap) = (
+            forward_length(fields, "base")?,
+            forward_length(fields, "cap")?,
+        );
         let factor = factor(fields)?;
         if base <= TimeDelta::zero() {
             return Err("The base is not longer than nothing.".to_owned());
@@ -137,14 +145,27 @@ impl RetryBackoff {
     }
 }
 
+/// The length of a span that goes forward in all of its parts: "1 day -48 hours" is a mistake, and so is "1 day -23
+/// hours".
+fn forward_length(fields: &Map<String, Value>, name: &str) -> Result<TimeDelta, String> {
+    let span = span(fields, name)?;
+    if span.months < 0 || span.days < 0 || span.micros < 0 {
+        return Err(format!("The {name} has a negative part."));
+    }
+    Ok(span.length())
+}
+
 fn length(fields: &Map<String, Value>, name: &str) -> Result<TimeDelta, String> {
+    span(fields, name).map(Span::length)
+}
+
+fn span(fields: &Map<String, Value>, name: &str) -> Result<Span, String> {
     let text = match fields.get(name) {
         None => return Err(format!("There is no {name}.")),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     };
-    let read = span::parse(&text).map_err(|error| format!("In {name}, {}.", error.problem()))?;
-    Ok(read.length())
+    span::parse(&text).map_err(|error| format!("In {name}, {}.", error.problem()))
 }
 
 fn factor(fields: &Map<String, Value>) -> Result<f64, String> {
@@ -255,24 +276,12 @@ mod tests {
                 "The base is not longer than nothing.",
             ),
             (
-                r#""-1 s""#,
+                r#""99999999999999999999 hours""#,
                 "2",
                 hour,
-                "The base is not longer than nothing.",
+                "In base, is too long.",
             ),
-            (
-                r#""1 mon -40 days""#,
-                "2",
-                hour,
-                "The base is not longer than nothing.",
-            ),
-            // As long as PostgreSQL compares, which counts 360 days a year, it is four days long.
-            (
-                r#""-1 year 364 days""#,
-                "2",
-                hour,
-                "The base is not longer than nothing.",
-            ),
+            (r#""9999999999 years""#, "2", hour, "In base, is too long."),
             (hour, "2", second, "The cap is below the base."),
             (
                 second,
@@ -288,6 +297,28 @@ mod tests {
             let error = backoff(base, factor, cap).unwrap_err();
             assert_eq!(error.detail(), Some(detail));
         }
+    }
+
+    #[test]
+    fn no_part_of_a_span_is_negative() {
+        for base in [
+            "-1 s",
+            "1 day -48 hours",
+            // Longer than nothing, which makes it no better.
+            "1 day -23 hours",
+            "1 mon -40 days",
+            // As long as PostgreSQL compares, which counts 360 days a year, it is four days long.
+            "-1 year 364 days",
+        ] {
+            let error = backoff(&format!("{base:?}"), "2", r#""1 hour""#).unwrap_err();
+            assert_eq!(error.detail(), Some("The base has a negative part."));
+        }
+        let error = backoff(r#""1 second""#, "2", r#""1 day -1 second""#).unwrap_err();
+        assert_eq!(error.detail(), Some("The cap has a negative part."));
+    }
+
+    #[test]
+    fn each_part_is_there_and_no_other() {
         let detail = |json| {
             RetryBackoff::parse(json)
                 .unwrap_err()

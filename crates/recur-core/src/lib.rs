@@ -13,6 +13,7 @@ pub mod cursor;
 pub mod decide;
 pub mod definition;
 pub mod dispatch_id;
+pub mod event;
 mod invalid;
 pub mod notify;
 pub mod pattern;

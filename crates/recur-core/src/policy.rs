@@ -54,14 +54,18 @@ pub struct Horizon {
     /// Occurrences up to this long after now are dispatched.
     pub reach: TimeDelta,
     /// At most this many dispatches lie ahead.
-    pub count: Option<usize>,
+    pub count: usize,
 }
 
 impl Horizon {
-    /// The reach of a horizon that has only a count: as far as it takes to find that many.
-    pub const ANY_REACH: TimeDelta = TimeDelta::days(3_650);
+    /// The longest reach, ten years, which a horizon has that is only a count.
+    pub const LONGEST_REACH: TimeDelta = TimeDelta::days(3_653);
 
-    /// The horizon that a span, a count, or both give; none without either.
+    /// At most this many dispatches of one action lie ahead, whatever its horizon says. An action that runs every
+    /// second would otherwise write 31 million rows for a horizon of a year.
+    pub const LARGEST_COUNT: usize = 1_000;
+
+    /// The horizon that a span, a count, or both give, within its limits; none without either.
     ///
     /// ```
     /// use chrono::TimeDelta;
@@ -69,15 +73,29 @@ impl Horizon {
     ///
     /// assert_eq!(Horizon::new(None, None), None);
     /// let horizon = Horizon::new(None, Some(3)).unwrap();
-    /// assert_eq!(horizon.reach, Horizon::ANY_REACH);
+    /// assert_eq!(horizon.reach, Horizon::LONGEST_REACH);
+    /// let horizon = Horizon::new(Some(TimeDelta::days(7)), None).unwrap();
+    /// assert_eq!(horizon.count, Horizon::LARGEST_COUNT);
     /// ```
     pub fn new(reach: Option<TimeDelta>, count: Option<usize>) -> Option<Horizon> {
         if reach.is_none() && count.is_none() {
             return None;
         }
         Some(Horizon {
-            reach: reach.unwrap_or(Horizon::ANY_REACH),
-            count,
+            reach: reach
+                .unwrap_or(Horizon::LONGEST_REACH)
+                .min(Horizon::LONGEST_REACH),
+            count: count
+                .unwrap_or(Horizon::LARGEST_COUNT)
+                .min(Horizon::LARGEST_COUNT),
+        })
+    }
+
+    /// The horizon with at most this count; none where that is nothing.
+    pub fn limited(self, count: usize) -> Option<Horizon> {
+        (count > 0).then_some(Horizon {
+            count: self.count.min(count),
+            ..self
         })
     }
 }
@@ -89,7 +107,9 @@ pub struct Policy {
     pub misfire: Misfire,
     /// An occurrence older than this does not fire.
     pub misfire_grace: Option<TimeDelta>,
-    /// At most this many missed occurrences fire in one decision, where more than one fires.
+    /// At most this many missed occurrences fire in one decision, where more than one fires; see [`Due::share`].
+    ///
+    /// [`Due::share`]: crate::decide::Due::share
     pub catchup_limit: usize,
     /// What to do beside unfinished dispatches.
     pub overlap: Overlap,
@@ -134,11 +154,20 @@ mod tests {
     fn a_horizon_is_a_span_a_count_or_both() {
         let hour = TimeDelta::hours(1);
         let both = |reach, count| Some(Horizon { reach, count });
-        assert_eq!(Horizon::new(Some(hour), None), both(hour, None));
-        assert_eq!(Horizon::new(Some(hour), Some(2)), both(hour, Some(2)));
-        assert_eq!(
-            Horizon::new(None, Some(2)),
-            both(Horizon::ANY_REACH, Some(2))
-        );
+        assert_eq!(Horizon::new(Some(hour), None), both(hour, 1_000));
+        assert_eq!(Horizon::new(Some(hour), Some(2)), both(hour, 2));
+        let longest = Horizon::LONGEST_REACH;
+        assert_eq!(Horizon::new(None, Some(2)), both(longest, 2));
+    }
+
+    #[test]
+    fn a_horizon_has_limits_of_its_own() {
+        let century = Some(TimeDelta::days(36_525));
+        let horizon = Horizon::new(century, Some(usize::MAX)).unwrap();
+        assert_eq!(horizon.reach, Horizon::LONGEST_REACH);
+        assert_eq!(horizon.count, 1_000);
+        assert_eq!(horizon.limited(3).unwrap().count, 3);
+        assert_eq!(horizon.limited(5_000), Some(horizon));
+        assert_eq!(horizon.limited(0), None);
     }
 }

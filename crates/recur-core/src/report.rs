@@ -2,7 +2,28 @@
 
 use crate::backoff::RetryBackoff;
 use chrono::{DateTime, Utc};
+use std::borrow::Cow;
 use uuid::Uuid;
+
+/// A reason is stored up to this number of characters: enough for a stack trace, and it is kept for each attempt.
+const LONGEST_REASON: usize = 8_000;
+
+/// A reason as it is stored: without one, a text that says so; a long one is cut.
+///
+/// ```
+/// use recur_core::report::stored_reason;
+///
+/// assert_eq!(stored_reason(Some("timeout")), "timeout");
+/// assert_eq!(stored_reason(None), "no reason given");
+/// assert_eq!(stored_reason(Some(&"x".repeat(9_000))).chars().count(), 8_001);
+/// ```
+pub fn stored_reason(reason: Option<&str>) -> Cow<'_, str> {
+    let reason = reason.unwrap_or("no reason given");
+    match reason.char_indices().nth(LONGEST_REASON) {
+        None => reason.into(),
+        Some((end, _)) => format!("{}…", &reason[..end]).into(),
+    }
+}
 
 /// A running dispatch, as far as the outcome depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,21 +2,16 @@
 //!
 //! A few rounds by default; `make test-crash` plays fifty. `PG_RECUR_CRASH_SEED` repeats what a failure has printed.
 
+use crate::number;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pg_recur_tests::dice::Dice;
-use pg_recur_tests::{Cluster, Session, Shutdown, books, eventually, eventually_some};
+use pg_recur_tests::workers::{dispatcher, session_after_kill};
+use pg_recur_tests::{Cluster, Session, Shutdown, books, eventually};
 use std::time::Duration;
 
 const EVERY_SECOND: i64 = 1_950;
 const IN_BURSTS: i64 = 50;
-
-fn number(variable: &str, otherwise: u64) -> u64 {
-    std::env::var(variable).map_or(otherwise, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is not a number"))
-    })
-}
 
 /// One of these per second each, with every misfire policy in turn; and bursts, all of them due at the same instants.
 fn create(session: &mut Session) {
@@ -35,24 +30,11 @@ fn create(session: &mut Session) {
 }
 
 fn runs(session: &mut Session) -> Option<i64> {
-    let row = session
-        .0
-        .query_one("SELECT sum(run_count)::bigint FROM recur.timers", &[]);
+    let row = session.0.query_one(
+        "SELECT sum(run_count)::bigint FROM recur_internal.timers",
+        &[],
+    );
     row.ok()?.get(0)
-}
-
-/// A session in a server that has come up again, and stays.
-fn back(cluster: &Cluster, killed: Option<i32>) -> Session {
-    eventually_some("the server is back", || {
-        let mut session = cluster.try_connect("app")?;
-        let gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1";
-        let survivors: i64 = session
-            .0
-            .query_one(gone, &[&killed.unwrap_or(0)])
-            .ok()?
-            .get(0);
-        (survivors == 0).then_some(session)
-    })
 }
 
 /// Long enough, now and then, for several occurrences to be missed.
@@ -61,7 +43,7 @@ fn stay_down(dice: &mut Dice) {
 }
 
 #[test]
-fn none_is_lost_and_none_doubled() {
+fn no_occurrence_is_lost_or_doubled() {
     let rounds = number("PG_RECUR_CRASH_ROUNDS", 3);
     let seed = number("PG_RECUR_CRASH_SEED", u64::from(std::process::id()));
     println!("PG_RECUR_CRASH_SEED={seed} PG_RECUR_CRASH_ROUNDS={rounds}");
@@ -80,17 +62,10 @@ fn none_is_lost_and_none_doubled() {
         std::thread::sleep(Duration::from_millis(dice.roll(1_500)));
         let blow = match dice.roll(3) {
             0 => {
-                let rows = session.rows(
-                    "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur dispatcher'
-                      ORDER BY pid",
-                    &[],
-                );
-                let pid: Option<i32> = rows.first().map(|row| row.get(0));
+                let pid = dispatcher(&mut session, "app");
                 drop(session);
-                if let Some(pid) = pid {
-                    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("kill");
-                }
-                session = back(&cluster, pid);
+                kill(Pid::from_raw(pid), Signal::SIGKILL).expect("kill");
+                session = session_after_kill(&cluster, "app", pid);
                 "a dispatcher was killed"
             }
             1 => {
@@ -98,7 +73,7 @@ fn none_is_lost_and_none_doubled() {
                 cluster.stop(Shutdown::Kill);
                 stay_down(&mut dice);
                 cluster.launch();
-                session = back(&cluster, None);
+                session = cluster.session("app");
                 "the postmaster was killed"
             }
             _ => {
@@ -106,7 +81,7 @@ fn none_is_lost_and_none_doubled() {
                 cluster.stop(Shutdown::Immediate);
                 stay_down(&mut dice);
                 cluster.launch();
-                session = back(&cluster, None);
+                session = cluster.session("app");
                 "the server was stopped at once"
             }
         };
@@ -119,7 +94,7 @@ fn none_is_lost_and_none_doubled() {
     }
     // Once more when it has caught up.
     eventually("nothing is overdue", || {
-        session.count("recur.timers WHERE due_at < now() - interval '2 seconds'") == 0
+        session.count("recur_internal.timers WHERE due_at < now() - interval '2 seconds'") == 0
     });
     books::check(&mut session);
 }

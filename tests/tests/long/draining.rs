@@ -1,6 +1,8 @@
 //! After an outage: everything is due at once, and is worked off in batches, in little memory, beside other work.
 
-use pg_recur_tests::{Cluster, Session, Shutdown, eventually, eventually_some};
+use pg_recur_tests::timers::set_due;
+use pg_recur_tests::workers::dispatcher;
+use pg_recur_tests::{Cluster, Session, Shutdown, eventually};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -11,45 +13,36 @@ fn backlog() -> i64 {
         .unwrap_or(200_000)
 }
 
-/// Definitions and timers for a backlog, written past the functions, which would take far longer. Nothing is due yet.
+/// Copies of one action, written past the functions, which would take far longer. Nothing is due yet.
 fn fill(session: &mut Session, actions: i64) {
-    session.batch("SET session_replication_role = replica");
+    session.batch(
+        "SELECT recur.create('a1', '@yearly', 'p', 't', starts_at => '2026-01-01Z');
+         SET session_replication_role = replica",
+    );
     session.execute(
-        "INSERT INTO recur.definitions (name, schedule, timezone, provider, action_type, starts_at)
-         SELECT 'a' || n, '@yearly', 'UTC', 'p', 't', '2026-01-01Z' FROM generate_series(1, $1::bigint) AS n",
+        "INSERT INTO recur_internal.definitions
+         SELECT copy.* FROM recur_internal.definitions AS d, generate_series(2, $1::bigint) AS n,
+                jsonb_populate_record(d, jsonb_build_object('id', gen_random_uuid(), 'name', 'a' || n)) AS copy",
         &[&actions],
     );
-    session.batch(
-        "INSERT INTO recur.timers (action_id, tenant, next_run_at, due_at) SELECT id, tenant, '2099-01-01Z',
-                '2099-01-01Z' FROM recur.definitions;
-         INSERT INTO recur.progress (action_id) SELECT id FROM recur.definitions;
-         SET session_replication_role = origin",
-    );
+    for table in ["timers", "progress"] {
+        session.batch(&format!(
+            "INSERT INTO recur_internal.{table}
+             SELECT copy.* FROM recur_internal.{table} AS t, recur_internal.definitions AS d,
+                    jsonb_populate_record(t, jsonb_build_object('action_id', d.id)) AS copy
+              WHERE d.id <> t.action_id"
+        ));
+    }
+    session.batch("SET session_replication_role = origin");
 }
 
-/// All at once, since an hour ago; the first of them wakes the dispatcher.
+/// All at once, since an hour ago.
 fn make_due(session: &mut Session) {
-    session.batch(
-        "SET session_replication_role = replica;
-         UPDATE recur.timers SET next_run_at = now() - interval '1 hour', due_at = now() - interval '1 hour';
-         SET session_replication_role = origin;
-         UPDATE recur.timers SET next_run_at = next_run_at - interval '1 ms'
-          WHERE action_id = (SELECT action_id FROM recur.timers LIMIT 1)",
-    );
+    set_due(session, "now() - interval '1 hour'", "");
 }
 
-fn dispatcher(session: &mut Session) -> i32 {
-    eventually_some("a dispatcher", || {
-        let rows = session.rows(
-            "SELECT pid FROM recur.workers WHERE duty = 'dispatcher' AND database = 'app'",
-            &[],
-        );
-        rows.first().map(|row| row.get(0))
-    })
-}
-
-/// What the process has for itself, in kilobytes. Not its "private" pages: a shared buffer that nobody else has touched
-/// yet counts as one.
+/// What the process has for itself, in kilobytes. Not its "private" pages: a shared buffer that no other process has
+/// touched yet counts as one.
 fn own_memory(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("status");
     let own = status
@@ -71,7 +64,7 @@ fn a_large_backlog_is_drained_in_little_memory_beside_other_work() {
     let mut session = cluster.database("app");
     let actions = backlog();
     fill(&mut session, actions);
-    let pid = dispatcher(&mut session);
+    let pid = dispatcher(&mut session, "app");
     make_due(&mut session);
     let mut other = cluster.session("app");
     // From when it has warmed up: plans, caches, the first batches.
@@ -100,9 +93,9 @@ fn a_large_backlog_is_drained_in_little_memory_beside_other_work() {
         most < early + 4 * 1024,
         "the dispatcher had {early} kB when it had done a twentieth, and {most} kB at the most"
     );
-    assert_eq!(dispatcher(&mut session), pid, "it is still the same");
+    assert_eq!(dispatcher(&mut session, "app"), pid, "it is still the same");
     let row = &session.rows(
-        "SELECT (SELECT count(*) FROM recur.live_dispatches WHERE provider = 'p'), (SELECT count(*) FROM recur.timers
+        "SELECT (SELECT count(*) FROM recur_internal.live_dispatches WHERE provider = 'p'), (SELECT count(*) FROM recur_internal.timers
                                                                                      WHERE run_count = 1)",
         &[],
     )[0];
@@ -125,7 +118,7 @@ fn a_shutdown_does_not_wait_for_the_end_of_a_drain() {
     cluster.launch();
     let mut session = cluster.session("app");
     let row = &session.rows(
-        "SELECT count(*), (SELECT count(*) FROM recur.timers WHERE run_count = 1) FROM recur.live_dispatches",
+        "SELECT count(*), (SELECT count(*) FROM recur_internal.timers WHERE run_count = 1) FROM recur_internal.live_dispatches",
         &[],
     )[0];
     let (rows, advanced): (i64, i64) = (row.get(0), row.get(1));
@@ -135,6 +128,6 @@ fn a_shutdown_does_not_wait_for_the_end_of_a_drain() {
     cluster.configure("recur.enabled = on");
     cluster.reload();
     eventually("the rest follows", || {
-        session.count("recur.live_dispatches") == 50_000
+        session.count("recur_internal.live_dispatches") == 50_000
     });
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod actions;
+mod attacks;
 mod clients;
 mod dispatch;
 mod history;

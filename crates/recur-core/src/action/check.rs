@@ -7,13 +7,20 @@ use recurrence::{Schedule, Zone};
 use super::backoff;
 use super::columns::{Column, Kind};
 use super::environment::Environment;
+use super::interval::Interval;
 use super::invalid::Invalid;
 use super::value::{Json, Value};
+use crate::policy::Horizon;
 
 const LONGEST_NAME: usize = 255;
 const LONGEST_TEXT: usize = 10_000;
 /// The server cuts longer names of channels.
 const LONGEST_CHANNEL: usize = 63;
+const LONGEST_HORIZON: Interval = Interval {
+    months: 120,
+    days: 0,
+    micros: 0,
+};
 
 /// The value of a column in the form in which it is stored, or why it is refused.
 pub fn checked<J: Json>(
@@ -43,13 +50,16 @@ pub fn checked<J: Json>(
         (Kind::Count { min }, Value::Int(number)) => int(spec.name, *number, min)?,
         (Kind::Int, Value::Int(number)) => int(spec.name, *number, i64::from(i32::MIN))?,
         (Kind::Interval { may_be_zero }, Value::Interval(interval)) => {
-            interval.check(spec.name, may_be_zero)?
+            interval.check(spec.name, may_be_zero)?;
+            if column == Column::Horizon {
+                horizon(spec.name, *interval)?;
+            }
         }
         (Kind::JsonObject, Value::Json(json)) => check_object(spec.name, json, environment)?,
         (Kind::Labels, Value::Json(json)) => labels(spec.name, json, environment)?,
         (Kind::Backoff, Value::Json(json)) => {
             check_object(spec.name, json, environment)?;
-            backoff::check(spec.name, &json.text(), environment)?;
+            backoff::check(spec.name, &json.text())?;
         }
         (Kind::Instant, Value::Instant(_)) | (Kind::Bool, Value::Bool(_)) => {}
         (kind, _) => {
@@ -87,6 +97,20 @@ fn channel(argument: &str, text: &str) -> Result<(), Invalid> {
         _ => Err(Invalid::argument(argument, text, "must have 1 to 63 bytes")
             .with_hint("Leave it out to use recur.notify_channel.")),
     }
+}
+
+/// Beyond [`Horizon::LONGEST_REACH`](crate::policy::Horizon::LONGEST_REACH) nothing is dispatched ahead.
+fn horizon(argument: &str, interval: Interval) -> Result<(), Invalid> {
+    if interval.compare(LONGEST_HORIZON).is_le() {
+        return Ok(());
+    }
+    let problem = "must not be longer than 10 years";
+    Err(
+        Invalid::argument(argument, &interval.to_string(), problem).with_hint(format!(
+            "At most {} dispatches of an action lie ahead, whatever its horizon is.",
+            Horizon::LARGEST_COUNT
+        )),
+    )
 }
 
 pub(super) fn choice(argument: &str, text: &str, choices: &[&str]) -> Result<(), Invalid> {
@@ -136,7 +160,16 @@ fn check_size<J: Json>(
     json: &J,
     environment: &Environment<'_>,
 ) -> Result<(), Invalid> {
-    let (size, most) = (json.size(), environment.limits.max_payload_bytes);
+    check_bytes(argument, json.size(), environment)
+}
+
+/// Refuses a JSON value that takes more bytes than recur.max_payload allows: results, which may be of any type.
+pub fn check_bytes(
+    argument: &str,
+    size: usize,
+    environment: &Environment<'_>,
+) -> Result<(), Invalid> {
+    let most = environment.limits.max_payload_bytes;
     if size <= most {
         return Ok(());
     }

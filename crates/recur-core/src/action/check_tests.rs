@@ -300,7 +300,7 @@ fn backoffs() {
         r#"{"base": "1 day", "factor": 100, "cap": "100 years"}"#,
         r#"{"base": "1 hour", "factor": 1, "cap": "1 hour"}"#,
         r#"{"base": "30 days", "factor": 1.5, "cap": "1 mon"}"#,
-        r#"{"base": 30, "factor": "2", "cap": "60"}"#,
+        r#"{"base": "30s", "factor": "2", "cap": "PT1M"}"#,
     ] {
         accepts(Column::RetryBackoff, json(good));
     }
@@ -310,6 +310,8 @@ fn backoffs() {
         r#"{"cap": "1 second", "base": "1 minute", "factor": 2}"#,
         r#"{"cap": "1 hour", "base": "soon", "factor": 2}"#,
         r#"{"cap": "1 hour", "base": "0 seconds", "factor": 2}"#,
+        // The server reads these as seconds, and others as minutes.
+        r#"{"base": 30, "factor": "2", "cap": "60"}"#,
         r#"{"cap": "1 hour", "base": "1 minute", "factor": 0}"#,
         r#"{"cap": "1 hour", "base": "1 minute", "factor": 0.99}"#,
         r#"{"cap": "1 hour", "base": "1 minute", "factor": 101}"#,

@@ -1,19 +1,20 @@
 //! The columns of an action that can be set: their names, kinds and defaults. Everything else derives from this table.
 
 use super::interval::Interval;
+use crate::policy::{Misfire, Overlap};
 
 /// What to do with a local time that does not exist: the names of [`recurrence::OnGap`].
 pub const ON_DST_GAP: &[&str] = &["roll_forward", "skip"];
 /// What to do with a local time that exists twice: the names of [`recurrence::OnFold`].
 pub const ON_DST_FOLD: &[&str] = &["first", "second", "both"];
 /// What to do with occurrences that were missed.
-pub const MISFIRE: &[&str] = &["once", "skip", "all"];
+pub const MISFIRE: &[&str] = Misfire::NAMES;
 /// What to do while an earlier dispatch is unfinished.
-pub const OVERLAP: &[&str] = &["allow", "skip", "queue_one", "cancel_previous"];
+pub const OVERLAP: &[&str] = Overlap::NAMES;
 /// The default of overlap for an action with a context: its runs build on each other.
-pub const OVERLAP_WITH_CONTEXT: &str = "skip";
+pub const OVERLAP_WITH_CONTEXT: &str = Overlap::Skip.as_str();
 /// The default of overlap for an action without a context.
-pub const OVERLAP_WITHOUT_CONTEXT: &str = "allow";
+pub const OVERLAP_WITHOUT_CONTEXT: &str = Overlap::Allow.as_str();
 /// Which finished dispatches are kept.
 pub const KEEP_HISTORY: &[&str] = &["all", "failures", "none"];
 
@@ -198,7 +199,7 @@ columns! {
     /// A key for each dispatch, with placeholders.
     DedupKey: "dedup_key", Kind::Name, DefaultValue::Null;
     /// Occurrences that were missed.
-    Misfire: "misfire", Kind::Choice(MISFIRE), DefaultValue::Text("once");
+    Misfire: "misfire", Kind::Choice(MISFIRE), DefaultValue::Text(Misfire::Once.as_str());
     /// An occurrence older than this is not made up for.
     MisfireGrace: "misfire_grace", ANY_TIME, DefaultValue::Null;
     /// How many missed occurrences are made up for at once.

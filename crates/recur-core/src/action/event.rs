@@ -2,37 +2,7 @@
 
 use super::definition::Definition;
 use super::value::{Json, Value};
-
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// An action was created.
-    Created,
-    /// An action was changed.
-    Updated,
-    /// An action was paused.
-    Paused,
-    /// An action was resumed.
-    Resumed,
-    /// An action was deleted.
-    Deleted,
-    /// Occurrences did not fire.
-    Skipped,
-}
-
-impl EventKind {
-    /// The name in `recur.events.kind`.
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Created => "action.created",
-            EventKind::Updated => "action.updated",
-            EventKind::Paused => "action.paused",
-            EventKind::Resumed => "action.resumed",
-            EventKind::Deleted => "action.deleted",
-            EventKind::Skipped => "occurrence.skipped",
-        }
-    }
-}
+pub use crate::event::EventKind;
 
 /// A value of an event's detail. JSON values stay as they are: the server puts the object together.
 #[derive(Clone, Debug, PartialEq)]

@@ -149,7 +149,7 @@ pub fn shown(event: &Event<Text>) -> String {
         }
     });
     let pairs: Vec<String> = pairs.collect();
-    format!("{} {}", event.kind.name(), pairs.join(", "))
+    format!("{} {}", event.kind, pairs.join(", "))
 }
 
 pub fn all_shown(events: &[Event<Text>]) -> Vec<String> {

@@ -33,11 +33,14 @@ impl Interval {
     pub const ZERO: Interval = Interval::seconds(0);
 
     /// The longest that is allowed: a deadline must lie within the calendar.
-    const LONGEST: Interval = Interval {
+    pub const LONGEST: Interval = Interval {
         months: 1200,
         days: 0,
         micros: 0,
     };
+
+    /// [`LONGEST`](Self::LONGEST) in words.
+    pub const LONGEST_TEXT: &'static str = "100 years";
 
     /// A number of seconds.
     pub const fn seconds(seconds: i64) -> Interval {
@@ -91,7 +94,10 @@ impl Interval {
         }
         // The parts are added one after the other, and none of the sums may leave the calendar.
         if self.compare(Interval::LONGEST).is_gt() || self.has_a_part_beyond_100_years() {
-            return Some("must not be longer than 100 years, nor have a part that is".to_owned());
+            return Some(format!(
+                "must not be longer than {}, nor have a part that is",
+                Interval::LONGEST_TEXT
+            ));
         }
         if is_too_short(self.shortest_span()) {
             return Some(format!(
@@ -181,6 +187,7 @@ mod tests {
         // As printed by PostgreSQL 15, and infinity by 17.
         for (value, text) in [
             (Interval::ZERO, "00:00:00"),
+            (Interval::LONGEST, Interval::LONGEST_TEXT),
             (Interval::seconds(300), "00:05:00"),
             (Interval::seconds(-1), "-00:00:01"),
             (interval(0, 0, 1), "00:00:00.000001"),

@@ -41,7 +41,7 @@ mod value;
 
 pub use change::{Change, Update, Withdrawn};
 pub use changes::Changes;
-pub use check::{check_object, checked};
+pub use check::{check_bytes, check_object, checked};
 pub use columns::{Column, DefaultValue, Kind, Spec};
 pub use definition::Definition;
 pub use effect::{Created, Deleted, create, delete, pause, resume};

@@ -1,6 +1,7 @@
 //! The answer of a decision.
 
 use crate::choice::choice;
+use crate::event::EventKind;
 use chrono::{DateTime, Utc};
 
 /// What to do with one action.
@@ -67,11 +68,11 @@ choice! {
 
 impl EndReason {
     /// The kind of the event that records the end.
-    pub const fn event_kind(self) -> &'static str {
+    pub const fn event_kind(self) -> EventKind {
         match self {
-            EndReason::Exhausted => "action.exhausted",
-            EndReason::Expired => "action.expired",
-            EndReason::NoNext => "action.no_next",
+            EndReason::Exhausted => EventKind::Exhausted,
+            EndReason::Expired => EventKind::Expired,
+            EndReason::NoNext => EventKind::NoNext,
         }
     }
 }

@@ -33,7 +33,7 @@ impl Missed<'_> {
         self.now
     }
 
-    /// Fires oldest first, up to the limit.
+    /// Fires oldest first, up to the limits of the action and of the decision.
     fn fire_each(&self, decision: &mut Decision) -> Instant {
         let policy = &self.due.policy;
         let grace = match policy.misfire {
@@ -47,8 +47,9 @@ impl Missed<'_> {
             self.skip(decision, until);
             next = self.due.occurrence_after(until);
         }
+        let limit = policy.catchup_limit.min(self.due.share());
         while let Some(occurrence) = next.filter(|occurrence| *occurrence <= self.now) {
-            if decision.fire.len() == policy.catchup_limit {
+            if decision.fire.len() == limit {
                 // The rest is still due, and belongs to the next decision.
                 return occurrence - MICROSECOND;
             }

@@ -38,6 +38,9 @@ pub struct Due<'a> {
     pub policy: Policy,
     /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`].
     pub unfinished: Unfinished,
+    /// At most this many occurrences fire in one decision, and at least one: the rest is still due. It bounds what a
+    /// batch writes, whatever its actions say.
+    pub share: usize,
 }
 
 /// Which dispatches of an action are unfinished.
@@ -79,6 +82,11 @@ pub enum Mode {
 const MOST_COUNTED: u64 = 10_000_000;
 /// At most this many occurrences are dispatched ahead of their time in one decision.
 const MOST_AHEAD: usize = 50;
+/// At most this many occurrences of one action fire in one decision: other actions that are due wait for the batch.
+const MOST_FIRED: usize = 1_000;
+/// About this many occurrences fire in one batch: it bounds the memory of the batch, and the time in which no other
+/// action is dispatched.
+const MOST_FIRED_IN_BATCH: usize = 10_000;
 /// The resolution of stored instants.
 const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 
@@ -108,6 +116,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 ///         horizon: None,
 ///     },
 ///     unfinished: Unfinished::default(),
+///     share: 1,
 /// };
 /// let tomorrow = noon + TimeDelta::days(1);
 /// let then = Then::Wait { next_run_at: tomorrow, due_at: tomorrow };
@@ -127,6 +136,18 @@ pub fn decide(due: &Due<'_>, now: Instant, mode: Mode) -> Option<Decision> {
         Mode::Due => Some(due.decide(now)),
         Mode::Stage { until } => due.stage(now, until),
     }
+}
+
+/// How many occurrences each action of a batch may fire: [`Due::share`].
+///
+/// ```
+/// use recur_core::decide::share_of_batch;
+///
+/// assert_eq!(share_of_batch(40), 250);
+/// assert_eq!(share_of_batch(100_000), 1);
+/// ```
+pub fn share_of_batch(actions: usize) -> usize {
+    (MOST_FIRED_IN_BATCH / actions.max(1)).clamp(1, MOST_FIRED)
 }
 
 impl Due<'_> {
@@ -178,13 +199,17 @@ impl Due<'_> {
         };
         let lookahead = Horizon {
             reach: until - now,
-            count: None,
+            count: usize::MAX,
         };
         let mut settled_until = self.next_run_at - MICROSECOND;
         self.fire_ahead(&mut decision, lookahead, now, &mut settled_until);
         decision.then = self.then(decision.fire.len(), settled_until, |next| next);
         let waits = matches!(decision.then, Then::Wait { .. });
         (waits && !decision.fire.is_empty()).then_some(decision)
+    }
+
+    fn share(&self) -> usize {
+        self.share.clamp(1, MOST_FIRED)
     }
 
     fn runs_left(&self) -> Option<i64> {
@@ -245,24 +270,28 @@ impl Due<'_> {
             return false;
         }
         let just_before_next = self.next_run_at - MICROSECOND;
-        let mut ahead = match horizon.count {
-            Some(_) if just_before_next > now => {
-                let counted = self
-                    .recurrence
-                    .count_between(now, just_before_next, MOST_COUNTED);
+        // Staging asks for no count.
+        let is_counted = horizon.count < usize::MAX;
+        let mut ahead = match is_counted && just_before_next > now {
+            true => {
+                let most = u64::try_from(horizon.count).unwrap_or(MOST_COUNTED);
+                let counted =
+                    self.recurrence
+                        .count_between(now, just_before_next, most.min(MOST_COUNTED));
                 usize::try_from(counted).unwrap_or(usize::MAX)
             }
-            _ => 0,
+            false => 0,
         };
         let runs_left = self.runs_left();
         let reach = now.checked_add_signed(horizon.reach).unwrap_or(now);
         let mut next = self.upcoming(*settled_until);
         let mut added = 0;
         while let Some(occurrence) = next.filter(|occurrence| *occurrence <= reach) {
-            if horizon.count.is_some_and(|most| ahead >= most) {
+            if ahead >= horizon.count {
                 return true;
             }
             if added == MOST_AHEAD
+                || decision.fire.len() >= self.share()
                 || runs_left.is_some_and(|left| decision.fire.len() as i64 >= left)
             {
                 break;
@@ -273,7 +302,7 @@ impl Due<'_> {
             added += 1;
             next = self.occurrence_after(occurrence);
         }
-        horizon.count.is_some_and(|most| ahead >= most)
+        ahead >= horizon.count
     }
 
     fn then(
@@ -296,7 +325,8 @@ impl Due<'_> {
         }
     }
 
-    /// When the next occurrence comes within the horizon, or, if the horizon is full, when it has room.
+    /// When the next occurrence comes within the horizon, or, if the horizon is full, when it has room. Not before now:
+    /// an action that dispatches far ahead is not longer due than one that is late.
     fn due_at(
         &self,
         next: Instant,
@@ -305,6 +335,7 @@ impl Due<'_> {
         is_ahead_full: bool,
     ) -> Instant {
         let within_reach = next.checked_sub_signed(horizon.reach).unwrap_or(next);
+        let within_reach = within_reach.max(now.min(next));
         if !is_ahead_full {
             return within_reach;
         }

@@ -104,6 +104,10 @@ impl Announcement<'_> {
                 ("provider", self.provider),
                 ("action_type", self.action_type),
             ],
+            Detail::Routing => &[
+                ("provider", self.provider),
+                ("action_type", self.action_type),
+            ],
             Detail::Ids => &[("provider", self.provider)],
         };
         for (name, value) in names {
@@ -200,6 +204,14 @@ mod tests {
                 r#""action_id":"00000000-0000-0000-0000-000000000007","#,
                 r#""scheduled_at":"2030-01-01T12:00:00Z","#,
                 r#""namespace":"n","tenant":"t","provider":"p","action_type":"a:b"}"#
+            )
+        );
+        assert_eq!(
+            payload(one(), Detail::Routing),
+            concat!(
+                r#"{"id":"01a3185c-507b-756e-9b28-9a452a13fa9c","#,
+                r#""action_id":"00000000-0000-0000-0000-000000000007","#,
+                r#""scheduled_at":"2030-01-01T12:00:00Z","provider":"p","action_type":"a:b"}"#
             )
         );
         assert_eq!(

@@ -4,12 +4,12 @@
 //!
 //! ```json
 //! {"id":"…","action_id":"…","scheduled_at":"2030-01-01T12:00:00Z",
-//!  "namespace":"…","tenant":"…","provider":"…","action_type":"…"}
+//!  "provider":"…","action_type":"…"}
 //! {"provider":"…","count":250}
 //! ```
 //!
-//! A message has ids and what routing needs. It never has a payload, which could be secret or too long: every role
-//! that may connect can listen.
+//! A message has ids and what routing needs; `recur.notify_detail` says how much. It never has a payload, which could
+//! be secret or too long: every role that may connect can listen.
 
 mod encode;
 mod group;
@@ -45,10 +45,12 @@ pub struct Announcement<'a> {
 choice! {
     /// How much a message tells of a dispatch.
     pub enum Detail in "recur.notify_detail" {
-        /// Ids, instant, namespace, tenant, provider and action type.
-        Full = "full",
         /// Ids, instant and provider.
         Ids = "ids",
+        /// The same and the action type: what consumers filter by.
+        Routing = "routing",
+        /// The same, namespace and tenant.
+        Full = "full",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pg_recur_tests::{Cluster, Session};
 
-/// Functions and operators that take the place of the server's own, for whoever has this schema in front.
+/// Functions and operators that take the place of the server's own, in a session that has this schema in front.
 const SHADOWS: &str = "
     CREATE SCHEMA evil;
     GRANT USAGE ON SCHEMA evil TO PUBLIC;
@@ -23,8 +23,8 @@ const SHADOWS: &str = "
                    ('{text,uuid,name,jsonb,timestamptz,interval,bool,int4,int8,\"char\",oid}'::regtype[])
         LOOP
             EXECUTE format('CREATE FUNCTION evil.operator_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS
-                            ''BEGIN PERFORM evil.caught(); RETURN NULL; END''', shadow.oid, shadow.l, shadow.r,
-                                   shadow.result);
+                            ''BEGIN PERFORM evil.caught(); RETURN NULL; END''',
+                           shadow.oid, shadow.l, shadow.r, shadow.result);
             EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator_%s)',
                            shadow.oprname, shadow.l, shadow.r, shadow.oid);
         END LOOP;
@@ -39,19 +39,19 @@ const FUNCTIONS: &str = "
         FOR shadow IN
             SELECT p.proname, pg_get_function_identity_arguments(p.oid) AS arguments, p.prorettype::regtype AS result
               FROM pg_proc AS p
-             WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND NOT p.proretset AND \
-             p.provariadic = 0
-               AND p.proname IN ('now', 'clock_timestamp', 'format', 'length', 'left', 'octet_length', 'to_jsonb', \
-               'abs',
+             WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND NOT p.proretset
+               AND p.provariadic = 0
+               AND p.proname IN ('now', 'clock_timestamp', 'format', 'length', 'left', 'octet_length', 'to_jsonb',
+                                 'abs',
                                  'quote_literal', 'to_tsvector', 'to_tsquery', 'to_char', 'current_setting',
-                                 'gen_random_uuid', 'pg_has_role', 'has_function_privilege', 'nextval', \
+                                 'gen_random_uuid', 'pg_has_role', 'has_function_privilege', 'nextval',
                                  'array_to_string',
                                  'jsonb_populate_record', 'jsonb_strip_nulls', 'btrim', 'lower', 'replace', 'hashtext')
                AND p.prorettype NOT IN ('anyelement'::regtype, 'anyarray'::regtype, 'void'::regtype)
         LOOP
             EXECUTE format('CREATE FUNCTION evil.%I(%s) RETURNS %s LANGUAGE plpgsql AS
-                            ''BEGIN PERFORM evil.caught(); RETURN NULL;
-                         END''', shadow.proname, shadow.arguments, shadow.result);
+                            ''BEGIN PERFORM evil.caught(); RETURN NULL; END''',
+                           shadow.proname, shadow.arguments, shadow.result);
         END LOOP;
     END $$";
 
@@ -66,15 +66,15 @@ const WORK: &str = "
     SELECT recur.pause_all(labels => '{}'); SELECT recur.resume_all();
     SELECT recur.list('default', 'default', true, '{}', NULL, current_user, 'n m', 5);
     SELECT recur.history(recur.id_of('n')); SELECT recur.preview(recur.id_of('n'));
-                    SELECT recur.describe(recur.id_of('n'));
+    SELECT recur.describe(recur.id_of('n'));
     SELECT recur.compare(recur.id_of('n'), '{\"schedule\": \"@hourly\"}'); SELECT recur.forecast();
     TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
     INSERT INTO recur.recurring_actions (name, schedule, provider, action_type) VALUES ('i', '@daily', 'p', 'a');
-    UPDATE recur.recurring_actions SET priority = DEFAULT, mute = true;
+    UPDATE recur.recurring_actions SET priority = 1, mute = true, context = NULL;
     SELECT recur.delete(recur.id_of('m'));
     DELETE FROM recur.recurring_actions;";
 
-fn in_the_dark(session: &mut Session) {
+fn work_in_the_trap(session: &mut Session) {
     session.batch("SET search_path = evil, pg_catalog");
     session.batch(WORK);
 }
@@ -103,16 +103,16 @@ fn a_hostile_search_path_changes_nothing() {
          CREATE TEMPORARY TABLE pg_roles (rolname text); CREATE DOMAIN evil.jsonb AS text;
          CREATE DOMAIN pg_temp.regclass AS text",
     );
-    in_the_dark(&mut alice);
+    work_in_the_trap(&mut alice);
     // A superuser in the same trap, who would give away everything.
-    in_the_dark(&mut admin);
+    work_in_the_trap(&mut admin);
     admin.batch(
         "SELECT recur.grant_access('alice', 'reader'); SELECT recur.tick();
          SELECT recur.revoke_access('alice')",
     );
 }
 
-/// Texts are data, in whatever column: nobody runs what an author has stored.
+/// Texts are data, in whatever column.
 #[test]
 fn what_is_stored_is_never_executed() {
     let cluster = Cluster::preloaded("recur.enabled = off");
@@ -135,7 +135,7 @@ fn what_is_stored_is_never_executed() {
                                  tenant => $1, subject => $1,
                      description => $1, labels => jsonb_build_object($1, $1), metadata => jsonb_build_object($1, $1),
                      context => jsonb_build_object($1, $1), dedup_key => $1, lock_group => $1,
-                            notify_channel => left($1, 60),
+                     notify_channel => left($1, 60),
                      primary_agent => $1, fallback_agent => $1, contact => $1)",
             &[&text],
         );

@@ -1,10 +1,10 @@
-//! Nobody reads or touches what is not his. What is tried here comes from the catalog: a function or table that is
-//! added later is tried as well, and fails the test until somebody has said who may use it.
+//! A role reads and touches only what belongs to its owners. What is tried here comes from the catalog: a function or
+//! table that is added later is tried as well, and fails the test until it is granted to a level.
 
 use pg_recur_tests::{Cluster, Session, database_error};
-use std::collections::BTreeSet;
 
-const LEVELS: [&str; 4] = ["reader", "author", "consumer", "admin"];
+/// All levels, in the order in which the documentation lists them.
+pub(super) const LEVELS: [&str; 6] = ["reader", "author", "consumer", "monitor", "ticker", "admin"];
 
 /// In what belongs to the victim, wherever a text can be.
 const SECRET: &str = "TOP-SECRET";
@@ -12,14 +12,19 @@ const SECRET: &str = "TOP-SECRET";
 /// What everybody is assumed to know of the victim's action: its name, and what it is for.
 const KNOWN: &str = "known";
 
-/// Relations that hold no rows of anybody: nothing in them needs to be hidden.
-const NOBODYS: [&str; 3] = ["history_turns", "stats", "workers"];
+/// Views whose rows belong to no owner: nothing in them needs to be hidden.
+const WITHOUT_OWNER: [&str; 2] = ["recur.stats", "recur.workers"];
 
-/// A database in which `victim` has rows in every table, and one login role for each level, named like it.
+/// A database in which `victim` has rows in every table, and one login role for each level, named like it. `stranger`
+/// has no level, and may look up names in both schemas.
 pub(super) fn prepare(cluster: &Cluster) -> Session {
     let mut admin = cluster.database("app");
-    admin.batch("CREATE ROLE victim LOGIN; CREATE ROLE stranger LOGIN; GRANT USAGE ON SCHEMA recur TO stranger");
-    admin.batch("SELECT recur.grant_access('victim', 'author'); SELECT recur.grant_access('victim', 'consumer')");
+    admin.batch(
+        "CREATE ROLE victim LOGIN; CREATE ROLE stranger LOGIN;
+         GRANT USAGE ON SCHEMA recur, recur_internal TO stranger;
+         SELECT recur.grant_access('victim', 'author'); SELECT recur.grant_access('victim', 'consumer');
+         ALTER ROLE victim SET recur.max_actions_per_tenant = 10",
+    );
     for level in LEVELS {
         admin.batch(&format!(
             "CREATE ROLE {level} LOGIN; SELECT recur.grant_access('{level}', '{level}')"
@@ -27,54 +32,48 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
     }
     let mut victim = cluster.session_as("victim", "app");
     victim.batch(&format!(
-        "SELECT recur.create('{KNOWN}', '@yearly', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}',
-                             description => '{SECRET}',
-                             subject => '{KNOWN}', contact => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}',
-                                    context => '{{\"k\": \"{SECRET}\"}}');
+        "SELECT recur.create('{KNOWN}', 'at 2099-01-01T00:00:00', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}',
+                             description => '{SECRET}', subject => '{KNOWN}', contact => '{SECRET}',
+                             labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions"
     ));
-    // Dispatches in every state, as the dispatcher and consumers leave them.
-    for (table, status) in [
-        ("live_dispatches", "pending"),
-        ("live_dispatches", "running"),
-        ("finished_dispatches", "completed"),
-        ("finished_dispatches", "failed"),
-    ] {
-        admin.batch(&format!(
-            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider,
-                                        action_type,
-                    payload, metadata, priority, status, attempt, releases, max_attempts, available_at,
-                           cancel_requested,
-                    started_at, lease_expires_at, created_at, result, claimed_by)
-             SELECT gen_random_uuid(), id, '2026-01-01Z', 'schedule', namespace, tenant, owner, provider,
-                    action_type, payload,
-                    '{{}}', 0, '{status}', 1, 0, 3, '2026-01-01Z', false, '2026-01-01Z', '2026-01-01Z', now(),
-                    '{{\"k\": \"{SECRET}\"}}', '{SECRET}'
-               FROM recur.recurring_actions"
-        ));
-    }
+    // Dispatches in every state: pending, running, completed and failed.
+    victim.batch(&format!(
+        "SELECT recur.trigger(id) FROM recur.recurring_actions, generate_series(1, 4);
+         SELECT recur.complete(id, attempt, '{{\"k\": \"{SECRET}\"}}') FROM recur.claim(consumer => '{SECRET}');
+         SELECT recur.fail(id, attempt, '{SECRET}', retry => false) FROM recur.claim(consumer => '{SECRET}');
+         SELECT recur.claim(consumer => '{SECRET}')"
+    ));
     admin.batch(
-        "INSERT INTO recur.contexts (action_id, version, context)
-                 SELECT id, 100, context FROM recur.recurring_actions ON CONFLICT DO NOTHING",
+        "INSERT INTO recur_internal.history_partitions
+         SELECT 0, now() WHERE NOT EXISTS (SELECT FROM recur_internal.history_partitions)",
     );
-    admin.batch("INSERT INTO recur.history_turns VALUES (0, now()) ON CONFLICT DO NOTHING");
+    let states = admin.texts(
+        "SELECT status FROM recur.dispatches WHERE payload::text LIKE '%' || $1 || '%' ORDER BY 1",
+        &[&SECRET],
+    );
+    assert_eq!(states, ["completed", "failed", "pending", "running"]);
     admin
 }
 
-/// Tables, views and sequences; the partitions too.
+/// Tables, views and sequences of both schemas; the partitions too.
 pub(super) fn relations(session: &mut Session) -> Vec<String> {
-    session.texts("SELECT relname::text FROM pg_class
-                    WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
-          ORDER BY 1", &[])
+    session.texts(
+        "SELECT oid::regclass::text FROM pg_class
+          WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+            AND relkind IN ('r', 'p', 'v', 'm', 'S') ORDER BY 1",
+        &[],
+    )
 }
 
-/// A call of each function of the schema, with arguments that mean the victim's things wherever they can.
+/// A call of each function of both schemas, with arguments that mean the victim's things wherever they can.
 pub(super) fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
     let rows = session.rows(
-        "SELECT p.oid::regprocedure::text, p.proname::text,
+        "SELECT p.oid::regprocedure::text, format('%s.%I', p.pronamespace::regnamespace, p.proname),
                 ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
                 p.prorettype = 'trigger'::regtype
-           FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace ORDER BY 1",
+           FROM pg_proc AS p
+          WHERE p.pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace) ORDER BY 1",
         &[],
     );
     rows.iter()
@@ -86,6 +85,8 @@ pub(super) fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
                 .map(|kind| match kind.as_str() {
                     "uuid" => format!("'{id}'::uuid"),
                     "uuid[]" => format!("ARRAY['{id}']::uuid[]"),
+                    "integer[]" => "ARRAY[1]".to_owned(),
+                    "text[]" => format!("ARRAY['{KNOWN}']"),
                     "text" | "name" => format!("'{KNOWN}'::{kind}"),
                     "jsonb" => "'{}'::jsonb".to_owned(),
                     "integer" | "bigint" | "smallint" => format!("1::{kind}"),
@@ -94,7 +95,7 @@ pub(super) fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
                     other => format!("NULL::{other}"),
                 })
                 .collect();
-            let call = format!("recur.{name}({})", arguments.join(", "));
+            let call = format!("{name}({})", arguments.join(", "));
             if row.get(3) {
                 (signature, format!("SELECT {call}"))
             } else {
@@ -107,7 +108,7 @@ pub(super) fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A role of any level but admin sees no row of the victim in any table.
+/// A role of any level but admin sees no row of the victim in any view, and no role any table.
 #[test]
 fn every_table_hides_the_rows_of_others() {
     let cluster = Cluster::start();
@@ -116,11 +117,10 @@ fn every_table_hides_the_rows_of_others() {
     let empty: Vec<&String> = relations
         .iter()
         .filter(|relation| {
-            // Partitions other than the one in use, and what needs a setting to be written.
-            let spare = relation.ends_with(|c: char| c.is_ascii_digit()) || *relation == "tenants";
-            let spare = spare || NOBODYS.contains(&relation.as_str());
-            !spare
-                && admin.value::<i64>(&format!("SELECT count(*) FROM recur.{relation}"), &[]) == 0
+            // Partitions other than the one in use.
+            let spare = relation.ends_with(|c: char| c.is_ascii_digit());
+            let spare = spare || WITHOUT_OWNER.contains(&relation.as_str());
+            !spare && admin.count(relation) == 0
         })
         .collect();
     assert!(
@@ -129,56 +129,77 @@ fn every_table_hides_the_rows_of_others() {
     );
     for level in LEVELS {
         let mut session = cluster.session_as(level, "app");
+        let mut seen_by_level = Vec::new();
         for relation in &relations {
-            let query = format!("SELECT count(*) FROM recur.{relation}");
             let readable: bool = admin.value(
-                "SELECT has_table_privilege($1::text, 'recur.' || quote_ident($2::text), 'SELECT')",
+                "SELECT CASE relkind WHEN 'S' THEN has_sequence_privilege($1::text, oid, 'USAGE, SELECT, UPDATE')
+                                     ELSE has_any_column_privilege($1::text, oid, 'SELECT') END
+                   FROM pg_class WHERE oid = $2::text::regclass",
                 &[&level, relation],
             );
             if !readable {
+                let query = format!("SELECT count(*) FROM {relation}");
                 assert_eq!(session.error(&query).0, "42501", "{level}: {relation}");
                 continue;
             }
-            let seen: i64 = session.value(&query, &[]);
-            let all: i64 = admin.value(&query, &[]);
-            let hidden = level != "admin" && !NOBODYS.contains(&relation.as_str());
+            seen_by_level.push(relation.as_str());
+            let without_owner = WITHOUT_OWNER.contains(&relation.as_str());
+            let (seen, all) = (session.count(relation), admin.count(relation));
+            let hidden = level != "admin" && !without_owner;
             assert_eq!(seen, if hidden { 0 } else { all }, "{level}: {relation}");
         }
-        // What is granted to write is granted on what is the role's own, or on the view that checks.
-        let writable: BTreeSet<String> = admin.texts(&format!(
-                "SELECT relname::text FROM pg_class
-                  WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v')
-                    AND (has_table_privilege('{level}', oid, 'INSERT') OR has_table_privilege('{level}', oid, 'UPDATE')
-                         OR has_table_privilege('{level}', oid, 'DELETE')
-                         OR has_table_privilege('{level}', oid, 'TRUNCATE')
-                         OR has_table_privilege('{level}', oid, 'TRIGGER')
-                         OR has_table_privilege('{level}', oid, 'REFERENCES'))"
-            ), &[])
-        .into_iter()
-        .collect();
-        for relation in &writable {
-            let protected: bool = admin.value(
-                "SELECT relrowsecurity OR relname = 'recurring_actions' FROM pg_class
-                  WHERE oid = ('recur.' || $1::text)::regclass",
-                &[relation],
-            );
-            assert!(
-                protected,
-                "{level} may write recur.{relation}, which has no row-level security"
-            );
-        }
+        let of_owners: &[&str] = &[
+            "recur.contexts",
+            "recur.dead_letters",
+            "recur.dispatches",
+            "recur.events",
+            "recur.overview",
+            "recur.recurring_actions",
+        ];
+        let expected = match level {
+            "ticker" => Vec::new(),
+            "monitor" => WITHOUT_OWNER.to_vec(),
+            "admin" => [of_owners, &WITHOUT_OWNER].concat(),
+            _ => of_owners.to_vec(),
+        };
+        assert_eq!(seen_by_level, expected, "{level}");
+        let writable = writable(&mut admin, level);
+        let expected: &[&str] = match level {
+            "author" | "admin" => &["recur.recurring_actions"],
+            _ => &[],
+        };
+        assert_eq!(writable, expected, "{level}");
     }
 }
 
-/// Nothing at all, in every place: whatever the answer is, it is one that was meant.
+/// The relations that a role may change, or make others run code with.
+fn writable(admin: &mut Session, role: &str) -> Vec<String> {
+    admin.texts(
+        "SELECT oid::regclass::text FROM pg_class
+          WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+            AND CASE relkind WHEN 'S' THEN has_sequence_privilege($1::text, oid, 'USAGE, UPDATE')
+                ELSE relkind IN ('r', 'p', 'v', 'm')
+                     AND (has_table_privilege($1::text, oid, 'DELETE, TRUNCATE, TRIGGER')
+                          OR has_any_column_privilege($1::text, oid, 'INSERT, UPDATE, REFERENCES')) END
+          ORDER BY 1",
+        &[&role],
+    )
+}
+
+/// With NULL for every argument, a function answers or refuses.
 #[test]
-fn every_function_bears_null() {
+fn no_function_fails_internally_on_null() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = prepare(&cluster);
-    let calls = admin.texts("SELECT format('SELECT %I.%I(%s)', 'recur', p.proname,
-                                           (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)
-                                              FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
-                               FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace AND p.prorettype <> 'trigger'::regtype", &[]);
+    let calls = admin.texts(
+        "SELECT format('SELECT %s.%I(%s)', p.pronamespace::regnamespace, p.proname,
+                       (SELECT string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)
+                          FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n)))
+           FROM pg_proc AS p
+          WHERE p.pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+            AND p.prorettype <> 'trigger'::regtype",
+        &[],
+    );
     for call in calls {
         if let Err(error) = admin.0.query(&call, &[]) {
             let (code, message, _) = database_error(&error);
@@ -191,18 +212,23 @@ fn every_function_bears_null() {
 fn fingerprint(session: &mut Session, relations: &[String]) -> String {
     let parts: Vec<String> = relations
         .iter()
-        .filter(|relation| !relation.starts_with("event_ids") && *relation != "overview")
+        // What the overview says depends on the time, and sequences have no rows.
+        .filter(|relation| {
+            *relation != "recur.overview"
+                && !relation.ends_with("_ids")
+                && !relation.ends_with("_seq")
+        })
         .map(|relation| {
             format!(
                 "(SELECT coalesce(string_agg(r::text, E'\\n' ORDER BY r::text), '')
-                    FROM recur.{relation} AS r WHERE r::text LIKE '%{SECRET}%')"
+                    FROM {relation} AS r WHERE r::text LIKE '%{SECRET}%')"
             )
         })
         .collect();
     session.value(&format!("SELECT concat_ws('|', {})", parts.join(", ")), &[])
 }
 
-/// Every function that a level may call, called with the ids and names of somebody else's things.
+/// Every function that a level may call, called with the ids and names of what belongs to another role.
 #[test]
 fn no_function_reads_or_changes_what_belongs_to_others() {
     let cluster = Cluster::preloaded("recur.enabled = off");
@@ -212,7 +238,7 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
     assert!(before.contains(SECRET));
     let mut ids = admin.texts("SELECT id::text FROM recur.dispatches", &[]);
     ids.extend(admin.texts("SELECT id::text FROM recur.recurring_actions", &[]));
-    for level in ["reader", "author", "consumer"] {
+    for level in LEVELS.into_iter().filter(|level| *level != "admin") {
         let mut session = cluster.session_as(level, "app");
         let mut called = 0;
         for id in &ids {
@@ -228,8 +254,10 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
                         }
                     }
                     Err(error) => {
-                        let (code, message, _) = database_error(&error);
+                        let (code, message, hint) = database_error(&error);
                         assert_ne!(code, "XX000", "{level}: {signature}: {message}");
+                        let text = format!("{message} {hint}");
+                        assert!(!text.contains(SECRET), "{level}: {signature}: {text}");
                     }
                 }
                 // Committed: a change would stay.
@@ -249,11 +277,14 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
         for change in [
             "UPDATE recur.recurring_actions SET payload = '{}'",
             "DELETE FROM recur.recurring_actions",
-            "UPDATE recur.live_dispatches SET payload = '{}'",
-            "DELETE FROM recur.live_dispatches",
-            "DELETE FROM recur.timers",
-            "UPDATE recur.definitions SET owner = current_user",
-            "UPDATE recur.progress SET context = NULL",
+            "UPDATE recur_internal.live_dispatches SET payload = '{}'",
+            "DELETE FROM recur_internal.live_dispatches",
+            "DELETE FROM recur_internal.timers",
+            "UPDATE recur_internal.definitions SET owner_id = 1",
+            "UPDATE recur_internal.progress SET context = NULL",
+            "UPDATE recur_internal.owners SET role = 10",
+            "INSERT INTO recur_internal.owners (role, name) VALUES (10, 'postgres')",
+            "TRUNCATE recur_internal.events",
         ] {
             match session.0.execute(change, &[]) {
                 Ok(touched) => assert_eq!(touched, 0, "{level}: {change}"),
@@ -272,41 +303,57 @@ fn no_function_reads_or_changes_what_belongs_to_others() {
 fn every_public_function_belongs_to_a_level() {
     let cluster = Cluster::start();
     let mut admin = prepare(&cluster);
-    // Whoever owns the database hands out the rights.
-    let owners_own = ["grant_access", "revoke_access"];
     let forgotten: Vec<String> = admin.texts(
         "SELECT p.oid::regprocedure::text FROM pg_proc AS p
-          WHERE p.pronamespace = 'recur'::regnamespace AND p.proname NOT LIKE '\\_%'
-            AND NOT has_function_privilege('admin', p.oid, 'EXECUTE')",
+          WHERE p.pronamespace = 'recur'::regnamespace AND NOT has_function_privilege('admin', p.oid, 'EXECUTE')",
         &[],
     );
-    let forgotten: Vec<&String> = forgotten
-        .iter()
-        .filter(|name| {
-            !owners_own
-                .iter()
-                .any(|own| name.starts_with(&format!("recur.{own}(")))
-        })
-        .collect();
     assert!(
         forgotten.is_empty(),
-        "name {forgotten:?} in recur._functions_of (sql/80_access.sql)"
+        "name {forgotten:?} in recur_internal.functions_of (sql/access/levels.sql)"
     );
-    // Nobody but an admin is one, and nobody may call what writes behind the door.
     for level in LEVELS {
-        let is_admin: bool = cluster
-            .session_as(level, "app")
-            .value("SELECT recur._is_admin()", &[]);
+        let is_admin: bool = admin.value(
+            "SELECT has_function_privilege($1::text, 'recur_internal.admin()', 'EXECUTE')",
+            &[&level],
+        );
         assert_eq!(is_admin, level == "admin");
-        let dangerous = admin.texts(&format!(
-                "SELECT p.oid::regprocedure::text FROM pg_proc AS p
-                  WHERE p.pronamespace = 'recur'::regnamespace AND p.proname LIKE '\\_%' AND p.proname <> '_admin'
-                    AND (p.provolatile = 'v' OR p.prosecdef) AND p.proname <> ALL (recur._functions_of('{level}'))
-                    AND has_function_privilege('{level}', p.oid, 'EXECUTE')"
-            ), &[]);
-        assert_eq!(dangerous, Vec::<String>::new(), "{level}");
+        // What a level may call is what the table of levels says, and what restores need: nothing internal that writes.
+        let others: Vec<String> = admin.texts(
+            "SELECT p.oid::regprocedure::text FROM pg_proc AS p
+              WHERE p.pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+                AND has_function_privilege($1::text, p.oid, 'EXECUTE')
+                AND p.proname <> ALL (recur_internal.functions_of($1::text))
+                AND p.proname NOT IN ('canonical_schedule', 'canonical_timezone')",
+            &[&level],
+        );
+        assert_eq!(others, Vec::<String>::new(), "{level}");
+        let dangerous: Vec<String> = admin.texts(
+            "SELECT p.proname::text FROM pg_proc AS p
+              WHERE p.pronamespace = 'recur_internal'::regnamespace
+                AND (p.provolatile = 'v' OR p.prosecdef OR p.prorettype = 'trigger'::regtype)
+                AND has_function_privilege($1::text, p.oid, 'EXECUTE') ORDER BY 1",
+            &[&level],
+        );
+        // What the views of operators read is in no table, so it is not the same twice.
+        let expected: &[&str] = match level {
+            "monitor" | "admin" => &["stats", "workers"],
+            _ => &[],
+        };
+        assert_eq!(dangerous, expected, "{level}");
     }
 }
+
+/// What every level may do that sees rows of owners.
+const LOOKING: &str = "
+    SELECT recur.get(recur.id_of('mine')); SELECT * FROM recur.list(search => 'mine', labels => '{}');
+    SELECT * FROM recur.history(recur.id_of('mine')); SELECT * FROM recur.preview(recur.id_of('mine'));
+    SELECT recur.describe(recur.id_of('mine'));
+    SELECT * FROM recur.compare(recur.id_of('mine'), '{\"schedule\": \"@hourly\"}');
+    SELECT * FROM recur.forecast(); SELECT * FROM recur.preview('@daily'); SELECT recur.describe('@daily');
+    SELECT recur.next_occurrence('@daily'); SELECT recur.is_valid_schedule('@daily'); SELECT recur.tzdata_version();
+    TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
+    TABLE recur.contexts";
 
 /// What each level is for works, from end to end, with nothing but grant_access.
 #[test]
@@ -325,18 +372,9 @@ fn every_level_can_do_its_work() {
          UPDATE recur.recurring_actions SET priority = 4 WHERE name = 'also mine';
          SELECT recur.create('short', '@yearly', 'p', 'a'); SELECT recur.delete(recur.id_of('short'))",
     );
-    let looking = "SELECT recur.get(recur.id_of('mine')); SELECT * FROM recur.list(search => 'mine', labels => '{}');
-                   SELECT * FROM recur.history(recur.id_of('mine')); SELECT * FROM recur.preview(recur.id_of('mine'));
-                   SELECT recur.describe(recur.id_of('mine'));
-                             SELECT * FROM recur.compare(recur.id_of('mine'), '{\"schedule\": \"@hourly\"}');
-                   SELECT * FROM recur.forecast(); SELECT * FROM recur.preview('@daily'); SELECT recur.describe('@daily');
-                   SELECT recur.next_occurrence('@daily'); SELECT recur.is_valid_schedule('@daily');
-                             SELECT recur.tzdata_version();
-                   TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
-                             TABLE recur.contexts";
-    for level in LEVELS {
+    for level in ["reader", "author", "consumer", "admin"] {
         let mut session = cluster.session_as(level, "app");
-        session.batch(looking);
+        session.batch(LOOKING);
         // A member of the role that owns it sees it; the victim's is for admins.
         assert_eq!(
             session.count("recur.recurring_actions"),
@@ -344,28 +382,11 @@ fn every_level_can_do_its_work() {
             "{level}"
         );
     }
-    for statement in [
-        "SELECT recur.create('x', '@daily', 'p', 'a')",
-        "SELECT recur.pause(recur.id_of('mine'))",
-        "SELECT recur.claim()",
-        "SELECT recur.tick()",
-    ] {
-        admin.batch("REVOKE author FROM reader");
-        assert_eq!(
-            cluster.session_as("reader", "app").error(statement).0,
-            "42501",
-            "{statement}"
-        );
-    }
-    assert_eq!(
-        cluster
-            .session_as("author", "app")
-            .error("SELECT recur.tick()")
-            .0,
-        "42501"
-    );
     cluster.session_as("admin", "app").batch(&format!(
-        "SELECT recur.pause(id) FROM recur.list(search => '{KNOWN}'); SELECT recur.tick()"
+        "SELECT recur.pause(id) FROM recur.list(search => '{KNOWN}'); SELECT recur.tick();
+         SELECT recur.recover('1 day');
+         SELECT recur.purge(); SELECT recur.doctor(); TABLE recur.stats; TABLE recur.workers;
+         SELECT recur.grant_access('stranger', 'reader'); SELECT recur.revoke_access('stranger')"
     ));
     admin.batch("SELECT recur.revoke_access('author')");
     assert_eq!(
@@ -385,6 +406,46 @@ fn every_level_can_do_its_work() {
     );
     assert_eq!(
         admin.error("SELECT recur.grant_access('reader', 'king')").1,
-        "invalid level \"king\": must be reader, author, consumer or admin"
+        "invalid level \"king\": must be reader, author, consumer, monitor, ticker or admin"
     );
+}
+
+/// Work of one level each. Admins may do all of it.
+const WORK: [(&str, &str); 9] = [
+    ("reader", "SELECT recur.explain(recur.id_of('mine'), now())"),
+    ("author", "SELECT recur.create('x', '@daily', 'p', 'a')"),
+    ("author", "SELECT recur.trigger(recur.id_of('mine'))"),
+    ("author", "SELECT recur.enqueue('p', 'a')"),
+    (
+        "consumer",
+        "SELECT recur.complete(id, attempt) FROM recur.claim()",
+    ),
+    ("monitor", "SELECT FROM recur.stats, recur.workers"),
+    ("ticker", "SELECT recur.tick()"),
+    ("admin", "SELECT recur.recover('1 day')"),
+    ("admin", "SELECT recur.grant_access('stranger', 'admin')"),
+];
+
+/// Each level can do its own work, and none but admins the work of another.
+#[test]
+fn every_level_is_refused_the_work_of_the_others() {
+    let cluster = Cluster::preloaded("recur.enabled = off");
+    let mut admin = prepare(&cluster);
+    // All of them see what belongs to the author: what they may do with it differs.
+    admin.batch(
+        "CREATE ROLE team; GRANT team TO reader, author, consumer, monitor, ticker;
+         INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner)
+         VALUES ('mine', '@yearly', 'p', 'a', 'team')",
+    );
+    for level in LEVELS {
+        let mut session = cluster.session_as(level, "app");
+        for (needed, statement) in WORK {
+            let looks = needed == "reader" && ["author", "consumer"].contains(&level);
+            if level == needed || level == "admin" || looks {
+                session.batch(&format!("BEGIN; {statement}; ROLLBACK"));
+            } else {
+                assert_eq!(session.error(statement).0, "42501", "{level}: {statement}");
+            }
+        }
+    }
 }

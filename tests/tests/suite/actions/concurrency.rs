@@ -5,7 +5,7 @@ use pg_recur_tests::{Cluster, Session, database_error, overtake};
 use serde_json::json;
 
 #[test]
-fn two_sessions_that_edit_an_action_lose_nothing_and_the_later_one_sees_what_the_first_did() {
+fn of_two_sessions_that_edit_an_action_neither_loses_a_change() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = create_to_change(&mut session);

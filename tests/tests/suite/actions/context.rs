@@ -1,6 +1,6 @@
 //! The context that an action carries from run to run.
 
-use pg_recur_tests::queue::{idle_action, queue, queue_for, status};
+use pg_recur_tests::queue::{claim_this, idle_action, queue, queue_for, status};
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,20 +26,11 @@ fn a_context_goes_from_run_to_run() {
         [(1, Some(json!({"page": 1})), None)]
     );
     let first = queue_for(&mut session, action);
-    let late = queue(
-        &mut session,
-        &format!("action_id = '{action}', priority = -1"),
+    let row = &session.rows("SELECT context, context_version FROM recur.claim(1)", &[])[0];
+    assert_eq!(
+        (row.get::<_, Value>(0), row.get::<_, i32>(1)),
+        (json!({"page": 1}), 1)
     );
-    let rows = session.rows(
-        "SELECT id, context, context_version FROM recur.claim(2)",
-        &[],
-    );
-    for row in &rows {
-        assert_eq!(
-            (row.get::<_, Value>(1), row.get::<_, i32>(2)),
-            (json!({"page": 1}), 1)
-        );
-    }
     session.assert_error(
         &format!("SELECT recur.complete('{first}', 1, NULL, '[1]')"),
         "22023",
@@ -54,21 +45,33 @@ fn a_context_goes_from_run_to_run() {
         &[&action],
     );
     assert_eq!(context, json!({"page": 2}));
+}
 
-    // The other began with what is no longer so. It is not completed, and nothing has changed.
-    let (state, message, hint) = session.error(&format!(
-        "SELECT recur.complete('{late}', 1, NULL, '{{\"page\": 7}}')"
-    ));
+#[test]
+fn a_run_that_began_with_an_older_context_can_not_replace_a_newer_one() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = idle_action(&mut session, ", context => '{\"page\": 1}'");
+    let first = queue_for(&mut session, action);
+    let late = queue(
+        &mut session,
+        &format!("action_id = '{action}', priority = -1"),
+    );
+    session.batch("SELECT recur.claim(2)");
+    session.execute(
+        "SELECT recur.complete($1, 1, NULL, '{\"page\": 2}')",
+        &[&first],
+    );
+    // It is not completed, and nothing has changed.
+    let hint = "Report a failure, so that it is tried again with the new context, or complete it without one.";
+    let report = format!("SELECT recur.complete('{late}', 1, NULL, '{{\"page\": 7}}')");
     assert_eq!(
-        (state, message),
+        session.error(&report),
         (
             "RC002".to_owned(),
-            format!("the context of dispatch {late} has changed since it was claimed")
+            format!("the context of dispatch {late} has changed since it was claimed"),
+            hint.to_owned()
         )
-    );
-    assert_eq!(
-        hint,
-        "Report a failure, so that it is tried again with the new context, or complete it without one."
     );
     assert_eq!(status(&mut session, late), "running");
     let row = &session.rows(
@@ -86,26 +89,40 @@ fn a_context_goes_from_run_to_run() {
     );
     // A failed run leaves it, and the next one sees the latest.
     session.execute("SELECT recur.fail($1, 1, 'conflict')", &[&late]);
-    session.batch("UPDATE recur.live_dispatches SET available_at = now()");
+    session.batch("UPDATE recur_internal.live_dispatches SET available_at = now()");
     let seen: Value = session.value("SELECT context FROM recur.claim(1)", &[]);
     assert_eq!(seen, json!({"page": 2}));
     session.execute("SELECT recur.complete($1, 2)", &[&late]);
+}
 
+#[test]
+fn an_older_context_can_be_restored_and_a_hundred_are_kept() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = idle_action(&mut session, ", context => '{\"page\": 1}'");
+    let run = queue_for(&mut session, action);
+    claim_this(&mut session, run);
     session.execute(
-        "SELECT recur.update($1, '{\"context\": {\"page\": 10}}')",
+        "SELECT recur.complete($1, 1, NULL, '{\"page\": 2}')",
+        &[&run],
+    );
+    session.execute(
+        "SELECT recur.update($1::uuid, '{\"context\": {\"page\": 10}}')",
         &[&action],
     );
-    let back: Value = session.value(
-        "SELECT context FROM recur.restore_context($1, 1)",
+    let restored: Uuid = session.value(
+        "SELECT id FROM recur.restore_context($1::uuid, 1)",
         &[&action],
     );
+    assert_eq!(restored, action);
+    let back: Value = session.value("SELECT context FROM recur.get($1::uuid)", &[&action]);
     assert_eq!(back, json!({"page": 1}));
     assert_eq!(
         versions(&mut session, action),
         [
             (4, Some(json!({"page": 1})), None),
             (3, Some(json!({"page": 10})), None),
-            (2, Some(json!({"page": 2})), Some(first)),
+            (2, Some(json!({"page": 2})), Some(run)),
             (1, Some(json!({"page": 1})), None),
         ]
     );
@@ -119,10 +136,7 @@ fn a_context_goes_from_run_to_run() {
     // A hundred are kept.
     for page in 0..110 {
         session.execute(
-            "SELECT recur.update($1,
-                                 jsonb_build_object('context',
-                                                    jsonb_build_object('page',
-                                                           $2::int)))",
+            "SELECT recur.update($1::uuid, jsonb_build_object('context', jsonb_build_object('page', $2::int)))",
             &[&action, &(1000 + page)],
         );
     }

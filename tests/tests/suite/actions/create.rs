@@ -1,28 +1,12 @@
 //! What recur.create stores, and what it refuses: by SQLSTATE, sentence and hint, with nothing left behind.
 
+use pg_recur_tests::actions::{create_with, row, writable_columns};
 use pg_recur_tests::{Cluster, Session};
 use serde_json::Value;
 
-/// Arguments of recur.create: the four that it can not do without, but for the one that the test gives.
-fn create(argument: &str) -> String {
-    let needed = [
-        ("name", "'n'"),
-        ("schedule", "'@daily'"),
-        ("provider", "'p'"),
-        ("action_type", "'a'"),
-    ];
-    let mut arguments: Vec<String> = needed
-        .iter()
-        .filter(|(name, _)| !format!(" {argument}").contains(&format!(" {name} => ")))
-        .map(|(name, value)| format!("{name} => {value}"))
-        .collect();
-    arguments.push(argument.to_owned());
-    format!("SELECT recur.create({})", arguments.join(", "))
-}
-
 fn refused(session: &mut Session, argument: &str, message: &str, hint: &str) {
     assert_eq!(
-        session.error(&create(argument)),
+        session.error(&create_with(argument)),
         ("22023".to_owned(), message.to_owned(), hint.to_owned()),
         "{argument}"
     );
@@ -31,16 +15,20 @@ fn refused(session: &mut Session, argument: &str, message: &str, hint: &str) {
 const NO_END: &str = "Leave it out for no end.";
 
 #[test]
-fn every_value_is_checked_and_every_refusal_says_why() {
+fn texts_that_are_empty_or_too_long_are_refused() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
 
     let long = "x".repeat(256);
     let shown = "x".repeat(120);
+    for name in ["name", "schedule", "provider", "action_type"] {
+        let message = format!("invalid {name} \"NULL\": must have a value");
+        refused(&mut session, &format!("{name} => NULL"), &message, "");
+    }
     for name in ["name", "namespace", "tenant", "provider", "action_type"] {
         let hint = format!("Give {name} as a text of 1 to 255 characters.");
-        for (value, shown) in [("''", ""), ("NULL", ""), ("' \t '", " \t ")] {
+        for (value, shown) in [("''", ""), ("' \t '", " \t ")] {
             let message = format!("invalid {name} \"{shown}\": must not be empty");
             refused(&mut session, &format!("{name} => {value}"), &message, &hint);
         }
@@ -53,7 +41,7 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             &hint,
         );
         // The longest that is allowed, in characters and not in bytes.
-        session.execute(&create(&format!("{name} => repeat('ü', 255)")), &[]);
+        session.execute(&create_with(&format!("{name} => repeat('ü', 255)")), &[]);
         session.execute("DELETE FROM recur.recurring_actions", &[]);
     }
     for name in [
@@ -68,10 +56,18 @@ fn every_value_is_checked_and_every_refusal_says_why() {
         let message = format!("invalid {name} \"\": must not be empty");
         refused(&mut session, &format!("{name} => ''"), &message, &hint);
     }
+    assert_eq!(session.count("recur_internal.definitions"), 0);
+}
+
+#[test]
+fn what_is_no_json_object_is_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
     for name in ["payload", "context", "retry_backoff"] {
         let hint = format!("Give {name} as an object such as '{{\"key\": \"value\"}}'.");
         for (value, shown) in [
-            ("[1, 2]", "[1,2]"),
+            ("[1, 2]", "[1, 2]"),
             ("\"text\"", "\"text\""),
             ("null", "null"),
             ("7", "7"),
@@ -88,9 +84,9 @@ fn every_value_is_checked_and_every_refusal_says_why() {
     for name in ["metadata", "labels"] {
         let hint = format!("Give {name} as a flat object such as '{{\"team\": \"billing\"}}'.");
         for (value, shown) in [
-            ("{\"a\": 1}", "{\"a\":1}"),
-            ("{\"a\": null}", "{\"a\":null}"),
-            ("{\"a\": {}}", "{\"a\":{}}"),
+            ("{\"a\": 1}", "{\"a\": 1}"),
+            ("{\"a\": null}", "{\"a\": null}"),
+            ("{\"a\": {}}", "{\"a\": {}}"),
             ("[]", "[]"),
         ] {
             let message = format!(
@@ -104,6 +100,14 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             );
         }
     }
+    assert_eq!(session.count("recur_internal.definitions"), 0);
+}
+
+#[test]
+fn choices_numbers_and_intervals_out_of_range_are_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
     for (name, allowed) in [
         ("on_dst_gap", "roll_forward or skip"),
         ("on_dst_fold", "first, second or both"),
@@ -137,6 +141,14 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             &hint,
         );
     }
+    assert_eq!(session.count("recur_internal.definitions"), 0);
+}
+
+#[test]
+fn a_bad_backoff_or_channel_is_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
     for backoff in [
         "{}",
         "{\"cap\": \"1 second\", \"base\": \"1 minute\", \"factor\": 2}",
@@ -165,11 +177,11 @@ fn every_value_is_checked_and_every_refusal_says_why() {
             "Leave it out to use recur.notify_channel.",
         );
     }
-    assert_eq!(session.count("recur.definitions"), 0);
+    assert_eq!(session.count("recur_internal.definitions"), 0);
 }
 
 #[test]
-fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
+fn a_schedule_without_an_occurrence_within_its_bounds_is_refused() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
@@ -179,7 +191,7 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
         ("", "it is empty"),
         ("61 * * * *", "the minute 61 is out of range: 0 to 59"),
     ] {
-        let (code, message, _) = session.error(&create(&format!("schedule => '{schedule}'")));
+        let (code, message, _) = session.error(&create_with(&format!("schedule => '{schedule}'")));
         assert_eq!(code, "22023");
         assert!(
             message.starts_with(&format!("invalid schedule \"{schedule}\": ")),
@@ -187,7 +199,7 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
         );
     }
     for zone in ["Mars/Olympus", "GMT+25", "5", ""] {
-        let (code, message, hint) = session.error(&create(&format!("timezone => '{zone}'")));
+        let (code, message, hint) = session.error(&create_with(&format!("timezone => '{zone}'")));
         assert_eq!(code, "22023");
         assert_eq!(
             message,
@@ -216,7 +228,7 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
     );
     // ends_at is inclusive, starts_at too.
     session.execute(
-        &create("starts_at => '2100-01-01 00:00Z', ends_at => '2100-01-01 00:00Z'"),
+        &create_with("starts_at => '2100-01-01 00:00Z', ends_at => '2100-01-01 00:00Z'"),
         &[],
     );
     // What would be refused of a running action is refused of a paused one as well.
@@ -226,7 +238,7 @@ fn a_schedule_must_be_one_and_must_occur_within_its_bounds() {
         "invalid schedule \"at 2020-01-01T00:00:00\": it has no occurrence within starts_at and ends_at",
         never,
     );
-    assert_eq!(session.count("recur.definitions"), 1);
+    assert_eq!(session.count("recur_internal.definitions"), 1);
 }
 
 #[test]
@@ -252,7 +264,7 @@ fn the_shortest_pause_is_judged_by_the_schedule_alone() {
             hint,
         );
     }
-    session.execute(&create("schedule => '0,30 * * * *'"), &[]);
+    session.execute(&create_with("schedule => '0,30 * * * *'"), &[]);
     // The same for a change.
     session.assert_error(
         "SELECT recur.update(id, '{\"schedule\": \"1m\"}') FROM recur.recurring_actions",
@@ -272,7 +284,7 @@ fn every_column_is_an_argument() {
           WHERE oid = 'recur.create'::regproc AND name <> 'on_existing'",
         &[],
     );
-    let mut writable: Vec<String> = session.value("SELECT recur._writable_columns()", &[]);
+    let mut writable = writable_columns(&mut session);
     let mut sorted = arguments.clone();
     sorted.sort();
     writable.sort();
@@ -303,17 +315,12 @@ fn every_column_is_an_argument() {
             format!("{name} => '{}'", value.replace('\'', "''"))
         })
         .collect();
-    let stored: Value = session.value(
-        &format!(
-            "SELECT to_jsonb(a) FROM recur.create({}) AS a",
-            named.join(", ")
-        ),
-        &[],
-    );
+    let id = session.value(&format!("SELECT recur.create({})", named.join(", ")), &[]);
+    let stored = row(&mut session, id);
     for name in &arguments {
         assert_eq!(stored[name], wanted[name], "{name}");
     }
-    // What nobody gave.
+    // What was not given.
     assert_eq!(stored["owner"], "postgres");
     assert_eq!(stored["next_run_at"], Value::Null);
     assert_eq!(stored["context_version"], 1);
@@ -325,20 +332,17 @@ fn every_column_is_an_argument() {
     ] {
         assert_eq!(stored[counter], 0, "{counter}");
     }
-    // It returned the row as it is stored.
-    let again: Value = session.value("SELECT to_jsonb(a) FROM recur.recurring_actions AS a", &[]);
-    assert_eq!(stored, again);
 }
 
 #[test]
-fn the_defaults_are_sensible() {
+fn arguments_that_are_left_out_have_their_documented_defaults() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let stored: Value = session.value(
-        "SELECT to_jsonb(a)
-           FROM recur.create('n', '  0   9 * *  mon-fri ', 'p', 'a', timezone => 'europe/BERLIN') AS a",
+    let id = session.value(
+        "SELECT recur.create('n', '  0   9 * *  mon-fri ', 'p', 'a', timezone => 'europe/BERLIN')",
         &[],
     );
+    let stored = row(&mut session, id);
     for (name, value) in [
         ("namespace", "\"default\""),
         ("tenant", "\"default\""),
@@ -359,11 +363,23 @@ fn the_defaults_are_sensible() {
         assert_eq!(stored[name].to_string(), value, "{name}");
     }
     // Runs that build on each other must not overlap.
-    let overlap: String = session.value(
-        "SELECT overlap FROM recur.create('chain', '@daily', 'p', 'a', context => '{}')",
+    let chain = session.value(
+        "SELECT recur.create('chain', '@daily', 'p', 'a', context => '{}')",
         &[],
     );
-    assert_eq!(overlap, "skip");
+    assert_eq!(row(&mut session, chain)["overlap"], "skip");
+    // NULL is the same as to leave an argument out.
+    session.batch(
+        "SELECT recur.create('nulls', '0 9 * * MON-FRI', 'p', 'a', NULL, 'Europe/Berlin', NULL, NULL, enabled => NULL,
+                             labels => NULL, metadata => NULL, lease => NULL, on_existing => NULL)",
+    );
+    let same: bool = session.value(
+        "SELECT to_jsonb(m) - '{id,name,starts_at,created_at,updated_at}'::text[]
+              = to_jsonb(a) - '{id,name,starts_at,created_at,updated_at}'::text[]
+           FROM recur.recurring_actions AS m, recur.recurring_actions AS a WHERE m.name = 'nulls' AND a.name = 'n'",
+        &[],
+    );
+    assert!(same);
     // A plain INSERT has the same defaults as the function.
     let same: bool = session.value(
         "WITH made AS (INSERT INTO recur.recurring_actions (name, schedule, timezone, provider, action_type)

@@ -5,7 +5,7 @@ use std::thread;
 use uuid::Uuid;
 
 const CREATE: &str =
-    "SELECT id FROM recur.create('n', '@daily', 'p', 'a', description => $1, on_existing => $2)";
+    "SELECT recur.create('n', '@daily', 'p', 'a', description => $1, on_existing => $2)";
 
 fn create(session: &mut Session, description: &str, on_existing: &str) -> Uuid {
     session.value(CREATE, &[&description, &on_existing])
@@ -37,7 +37,7 @@ fn descriptions(session: &mut Session) -> Vec<String> {
 }
 
 #[test]
-fn fail_upsert_and_add_another() {
+fn on_existing_fails_changes_in_place_or_adds_another() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let first = create(&mut session, "one", "fail");
@@ -57,7 +57,7 @@ fn fail_upsert_and_add_another() {
     assert_eq!(before, after, "a refused creation changes nothing");
 
     // An upsert changes in place. What the action has been through stays.
-    session.batch("UPDATE recur.timers SET run_count = 7, last_run_at = '2026-01-01Z'");
+    session.batch("UPDATE recur_internal.timers SET run_count = 7, last_run_at = '2026-01-01Z'");
     assert_eq!(create(&mut session, "two", "upsert"), first);
     let row = &session.rows(
         "SELECT description, run_count, last_run_at IS NOT NULL, created_at < updated_at FROM recur.recurring_actions",
@@ -67,7 +67,7 @@ fn fail_upsert_and_add_another() {
     assert_eq!(row.get::<_, i64>(1), 7);
     assert!(row.get::<_, bool>(2) && row.get::<_, bool>(3));
     // It does not resume what an operator has paused.
-    session.execute("SELECT recur.pause($1, 'holidays')", &[&first]);
+    session.execute("SELECT recur.pause($1::uuid, 'holidays')", &[&first]);
     assert_eq!(create(&mut session, "three", "upsert"), first);
     let row = &session.rows(
         "SELECT enabled, paused_reason FROM recur.recurring_actions",
@@ -84,19 +84,25 @@ fn fail_upsert_and_add_another() {
     assert_eq!(descriptions(&mut session), ["five", "four", "three"]);
     // The name means the first of them; when that is gone, the next.
     assert_eq!(session.value::<Uuid>("SELECT recur.id_of('n')", &[]), first);
-    session.execute("SELECT recur.delete($1)", &[&first]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&first]);
     assert_eq!(
         session.value::<Uuid>("SELECT recur.id_of('n')", &[]),
         second
     );
     // Renamed away, it leaves the name to the one beside it, and has its new one for itself.
-    session.execute("SELECT recur.update($1, '{\"name\": \"m\"}')", &[&second]);
+    session.execute(
+        "SELECT recur.update($1::uuid, '{\"name\": \"m\"}')",
+        &[&second],
+    );
     assert_eq!(session.value::<Uuid>("SELECT recur.id_of('n')", &[]), third);
     assert_eq!(
         session.value::<Uuid>("SELECT recur.id_of('m')", &[]),
         second
     );
-    let taken = session.error_with("SELECT recur.update($1, '{\"name\": \"n\"}')", &[&second]);
+    let taken = session.error_with(
+        "SELECT recur.update($1::uuid, '{\"name\": \"n\"}')",
+        &[&second],
+    );
     assert_eq!(taken.0, "23505");
     assert_eq!(
         taken.1,
@@ -105,7 +111,7 @@ fn fail_upsert_and_add_another() {
 }
 
 #[test]
-fn identity_is_namespace_tenant_name_and_subject() {
+fn an_action_is_identified_by_namespace_tenant_name_and_subject() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let make = "SELECT recur.create('n', '@daily', 'p', 'a', namespace => $1, tenant => $2, subject => $3)";
@@ -131,7 +137,7 @@ fn identity_is_namespace_tenant_name_and_subject() {
 }
 
 #[test]
-fn concurrent_creators() {
+fn of_two_sessions_that_create_the_same_action_the_second_sees_the_first() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
 
@@ -154,7 +160,7 @@ fn concurrent_creators() {
     assert_ne!(second.unwrap(), first);
     assert_eq!(descriptions(&mut session), ["one", "two"]);
     assert_eq!(
-        session.count("recur.definitions WHERE NOT duplicate"),
+        session.count("recur_internal.definitions WHERE NOT duplicate"),
         1,
         "one of them holds the name"
     );
@@ -166,7 +172,7 @@ fn concurrent_creators() {
 
 /// Many at once: exactly one of them creates, and every upsert finds it.
 #[test]
-fn a_crowd_of_creators() {
+fn of_many_sessions_that_create_the_same_action_exactly_one_creates_it() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for (on_existing, rows) in [("fail", 1), ("upsert", 1), ("add_another", 8)] {
@@ -236,8 +242,9 @@ fn the_last_place_is_given_once_at_every_isolation_level() {
         ("REPEATABLE READ", "40001"),
         ("SERIALIZABLE", "40001"),
     ] {
-        let begin =
-            format!("BEGIN ISOLATION LEVEL {isolation}; SELECT count(*) FROM recur.definitions");
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL {isolation}; SELECT count(*) FROM recur_internal.definitions"
+        );
         let mut one = cluster.session("app");
         one.batch(&begin);
         one.batch("SELECT recur.create('c', '@daily', 'p', 'a')");

@@ -1,89 +1,83 @@
 //! Bad input: the SQLSTATE, the sentence and the hint, and nothing stored.
 
 use pg_recur_tests::Cluster;
+use pg_recur_tests::actions::create_with;
+
+/// An argument of recur.create, and how the message begins that refuses it.
+const BAD_INPUT: [(&str, &str); 19] = [
+    (
+        "schedule => 'every now and then'",
+        "invalid schedule \"every now and then\": ",
+    ),
+    (
+        "schedule => '61 * * * *'",
+        "invalid schedule \"61 * * * *\": ",
+    ),
+    (
+        "schedule => NULL",
+        "invalid schedule \"NULL\": must have a value",
+    ),
+    ("schedule => ''", "invalid schedule \"\": "),
+    (
+        "timezone => 'Mars/Olympus'",
+        "invalid timezone \"Mars/Olympus\": not an IANA time zone",
+    ),
+    (
+        "timezone => 'GMT+25'",
+        "invalid timezone \"GMT+25\": not an IANA time zone",
+    ),
+    ("provider => ''", "invalid provider \"\": must not be empty"),
+    (
+        "provider => NULL",
+        "invalid provider \"NULL\": must have a value",
+    ),
+    (
+        "action_type => '  '",
+        "invalid action_type \"  \": must not be empty",
+    ),
+    ("name => ''", "invalid name \"\": must not be empty"),
+    ("tenant => repeat('x', 256)", "invalid tenant \"xxxxxxxx"),
+    (
+        "payload => '[1, 2]'",
+        "invalid payload \"[1, 2]\": must be a JSON object",
+    ),
+    (
+        "payload => 'null'",
+        "invalid payload \"null\": must be a JSON object",
+    ),
+    (
+        "metadata => '{\"a\": 1}'",
+        "invalid metadata \"{\"a\": 1}\": must be a JSON object with only strings as values",
+    ),
+    (
+        "max_runs => 0",
+        "invalid max_runs \"0\": must be at least 1",
+    ),
+    (
+        "on_dst_gap => 'maybe'",
+        "invalid on_dst_gap \"maybe\": must be roll_forward or skip",
+    ),
+    (
+        "on_dst_fold => 'third'",
+        "invalid on_dst_fold \"third\": must be first, second or both",
+    ),
+    (
+        "ends_at => '2001-01-01Z'",
+        "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is ",
+    ),
+    (
+        "schedule => '0 0 30 2 *'",
+        "invalid schedule \"0 0 30 2 *\": ",
+    ),
+];
 
 #[test]
 fn bad_input_is_refused_by_name_value_and_expectation() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let cases = [
-        (
-            "schedule => 'every now and then'",
-            "invalid schedule \"every now and then\": ",
-        ),
-        (
-            "schedule => '61 * * * *'",
-            "invalid schedule \"61 * * * *\": ",
-        ),
-        ("schedule => NULL", "invalid schedule \"\": "),
-        (
-            "timezone => 'Mars/Olympus'",
-            "invalid timezone \"Mars/Olympus\": not an IANA time zone",
-        ),
-        (
-            "timezone => 'GMT+25'",
-            "invalid timezone \"GMT+25\": not an IANA time zone",
-        ),
-        ("provider => ''", "invalid provider \"\": must not be empty"),
-        (
-            "provider => NULL",
-            "invalid provider \"\": must not be empty",
-        ),
-        (
-            "action_type => '  '",
-            "invalid action_type \"  \": must not be empty",
-        ),
-        ("name => ''", "invalid name \"\": must not be empty"),
-        ("tenant => repeat('x', 256)", "invalid tenant \"xxxxxxxx"),
-        (
-            "payload => '[1, 2]'",
-            "invalid payload \"[1,2]\": must be a JSON object",
-        ),
-        (
-            "payload => NULL",
-            "invalid payload \"null\": must be a JSON object",
-        ),
-        (
-            "metadata => '{\"a\": 1}'",
-            "invalid metadata \"{\"a\":1}\": must be a JSON object with only strings as values",
-        ),
-        (
-            "max_runs => 0",
-            "invalid max_runs \"0\": must be at least 1",
-        ),
-        (
-            "on_dst_gap => 'maybe'",
-            "invalid on_dst_gap \"maybe\": must be roll_forward or skip",
-        ),
-        (
-            "on_dst_fold => 'third'",
-            "invalid on_dst_fold \"third\": must be first, second or both",
-        ),
-        (
-            "ends_at => '2001-01-01Z'",
-            "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is ",
-        ),
-        (
-            "schedule => '0 0 30 2 *'",
-            "invalid schedule \"0 0 30 2 *\": ",
-        ),
-    ];
     session.batch("SET timezone = 'UTC'");
-    for (argument, expected) in cases {
-        let defaults = [
-            ("name", "'n'"),
-            ("schedule", "'@daily'"),
-            ("provider", "'p'"),
-            ("action_type", "'a'"),
-        ];
-        let mut arguments: Vec<String> = defaults
-            .iter()
-            .filter(|(name, _)| !argument.starts_with(&format!("{name} ")))
-            .map(|(name, value)| format!("{name} => {value}"))
-            .collect();
-        arguments.push(argument.to_owned());
-        let (code, message, _) =
-            session.error(&format!("SELECT recur.create({})", arguments.join(", ")));
+    for (argument, expected) in BAD_INPUT {
+        let (code, message, _) = session.error(&create_with(argument));
         assert_eq!(code, "22023", "{argument}: {message}");
         assert!(message.starts_with(expected), "{argument}: {message}");
     }
@@ -110,7 +104,7 @@ fn states_and_unknown_ids_have_their_own_errors() {
         (running.0.as_str(), running.1.as_str()),
         ("55000", "action \"a\" is not paused")
     );
-    session.execute("SELECT recur.pause($1)", &[&id]);
+    session.execute("SELECT recur.pause($1::uuid)", &[&id]);
     let paused = session.error(&format!("SELECT recur.pause('{id}')"));
     assert_eq!(
         (paused.0.as_str(), paused.1.as_str()),
@@ -129,7 +123,7 @@ fn states_and_unknown_ids_have_their_own_errors() {
 }
 
 #[test]
-fn a_plain_update_can_not_store_garbage_either() {
+fn a_plain_update_of_the_view_is_checked_too() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('a', '@daily', 'p', 't')", &[]);
@@ -141,7 +135,8 @@ fn a_plain_update_can_not_store_garbage_either() {
         ),
         ("provider = ''", "invalid provider \"\": must not be empty"),
     ] {
-        let (code, text, _) = session.error(&format!("UPDATE recur.definitions SET {change}"));
+        let (code, text, _) =
+            session.error(&format!("UPDATE recur.recurring_actions SET {change}"));
         assert_eq!(code, "22023");
         assert!(text.starts_with(message), "{text}");
     }

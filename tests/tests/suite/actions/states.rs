@@ -1,30 +1,32 @@
 //! The states of an action: paused, resumed, ended, deleted; one at a time, in bulk, by plain SQL, and by two at once.
 
+use chrono::{DateTime, Utc};
 use pg_recur_tests::actions::{create_to_change, refused_update, row, update};
+use pg_recur_tests::timers::{of_action, set_due};
 use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 #[test]
-fn pause_resume_and_delete() {
+fn what_is_paused_can_be_resumed_and_what_runs_can_not() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let id = create_to_change(&mut session);
     assert_eq!(
-        session.error_with("SELECT recur.resume($1)", &[&id]),
+        session.error_with("SELECT recur.resume($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" is not paused".to_owned(),
             String::new()
         )
     );
-    session.execute("SELECT recur.pause($1, 'holidays')", &[&id]);
+    session.execute("SELECT recur.pause($1::uuid, 'holidays')", &[&id]);
     let paused = row(&mut session, id);
     assert_eq!(paused["enabled"], json!(false));
     assert_eq!(paused["paused_reason"], json!("holidays"));
     assert_eq!(paused["next_run_at"], Value::Null);
     assert_eq!(
-        session.error_with("SELECT recur.pause($1)", &[&id]),
+        session.error_with("SELECT recur.pause($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" is paused already".to_owned(),
@@ -36,7 +38,7 @@ fn pause_resume_and_delete() {
         update(&mut session, id, json!({"schedule": "@hourly"}))["next_run_at"],
         Value::Null
     );
-    session.execute("SELECT recur.resume($1)", &[&id]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&id]);
     let resumed = row(&mut session, id);
     assert_eq!(resumed["enabled"], json!(true));
     assert_eq!(resumed["paused_reason"], Value::Null);
@@ -46,13 +48,21 @@ fn pause_resume_and_delete() {
         reason.1,
         "invalid paused_reason \"why\": the action is not paused"
     );
+}
 
-    // At its end it can't be resumed until the end is moved.
-    session.batch("SELECT recur.pause(id) FROM recur.recurring_actions; UPDATE recur.timers SET run_count = 4");
+#[test]
+fn what_has_ended_is_resumed_only_after_its_end_was_moved() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    session.batch(
+        "SELECT recur.pause(id) FROM recur.recurring_actions;
+         UPDATE recur_internal.timers SET run_count = 4",
+    );
     update(&mut session, id, json!({"max_runs": 5}));
-    session.batch("UPDATE recur.timers SET run_count = 5, ended_reason = 'exhausted'");
+    session.batch("UPDATE recur_internal.timers SET run_count = 5, ended_reason = 'exhausted'");
     assert_eq!(
-        session.error_with("SELECT recur.resume($1)", &[&id]),
+        session.error_with("SELECT recur.resume($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" has had all of its 5 runs".to_owned(),
@@ -60,25 +70,35 @@ fn pause_resume_and_delete() {
         )
     );
     assert_eq!(
-        session.error_with("SELECT recur.pause($1)", &[&id]).1,
+        session.error_with("SELECT recur.pause($1::uuid)", &[&id]).1,
         "action \"n\" has ended"
     );
     update(&mut session, id, json!({"max_runs": 6}));
-    session.execute("SELECT recur.resume($1)", &[&id]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&id]);
     assert_eq!(row(&mut session, id)["ended_reason"], Value::Null);
     session.batch("SELECT recur.pause(id) FROM recur.recurring_actions");
-    session
-        .batch("UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z'");
+    session.batch(
+        "UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z'",
+    );
     assert_eq!(
-        session.error_with("SELECT recur.resume($1)", &[&id]),
+        session.error_with("SELECT recur.resume($1::uuid)", &[&id]),
         (
             "55000".to_owned(),
             "action \"n\" has no occurrence left".to_owned(),
             "Change the schedule or ends_at first.".to_owned()
         )
     );
+}
 
-    let deleted: Value = session.value("SELECT to_jsonb(a) FROM recur.delete($1) AS a", &[&id]);
+#[test]
+fn a_deleted_action_is_unknown_to_every_function() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    let deleted: Value = session.value(
+        "SELECT to_jsonb(a) FROM recur.delete($1::uuid) AS a",
+        &[&id],
+    );
     assert_eq!(deleted["id"], json!(id.to_string()));
     for function in ["get", "pause", "resume", "delete", "describe", "preview"] {
         let (code, message, hint) =
@@ -91,8 +111,8 @@ fn pause_resume_and_delete() {
         assert_eq!(hint, "recur.list() shows the actions that you can see.");
     }
     let left: i64 = session.value(
-        "SELECT (SELECT count(*) FROM recur.definitions) + (SELECT count(*) FROM recur.timers)
-              + (SELECT count(*) FROM recur.progress) + (SELECT count(*) FROM recur.contexts)",
+        "SELECT (SELECT count(*) FROM recur_internal.definitions) + (SELECT count(*) FROM recur_internal.timers)
+              + (SELECT count(*) FROM recur_internal.progress) + (SELECT count(*) FROM recur.contexts)",
         &[],
     );
     assert_eq!(left, 0);
@@ -140,8 +160,11 @@ fn bulk_forms_return_what_they_touched() {
     );
     assert_eq!(reason, "move");
     // Those that have ended, or would have nothing to do, are left as they are.
-    session.batch("UPDATE recur.timers SET ended_reason = 'expired' WHERE action_id = recur.id_of('a', 'x', 't1');
-                   UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'");
+    session.batch(
+        "UPDATE recur_internal.timers SET ended_reason = 'expired'
+          WHERE action_id = recur.id_of('a', 'x', 't1');
+         UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'b'",
+    );
     assert_eq!(names(&mut session, "resume_all(namespace => 'x')"), "");
     assert_eq!(
         names(
@@ -166,9 +189,9 @@ fn bulk_forms_return_what_they_touched() {
     );
 }
 
-/// What an admin does with plain SQL goes through the same door.
+/// What an admin does with plain SQL has the same effects as the functions.
 #[test]
-fn plain_insert_update_and_delete() {
+fn plain_insert_update_and_delete_work_like_the_functions() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
@@ -197,6 +220,26 @@ fn plain_insert_update_and_delete() {
         (&Value::Null, &json!("by hand"))
     );
 
+    session.batch("DELETE FROM recur.recurring_actions");
+    assert_eq!(
+        session.error_with("SELECT recur.get($1::uuid)", &[&id]).0,
+        "P0002"
+    );
+    let history: i64 = session.value("SELECT count(*) FROM recur.history($1::uuid)", &[&id]);
+    assert!(history > 0, "history stays");
+    assert_eq!(
+        session.count("recur.dispatches WHERE status = 'pending'"),
+        0,
+        "what was not claimed is cancelled"
+    );
+}
+
+#[test]
+fn plain_sql_can_not_store_what_the_functions_refuse() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    session.batch("SELECT recur.create('n', '@yearly', 'p', 'a', enabled => false)");
     for (change, message) in [
         ("schedule = 'soon'", "invalid schedule \"soon\": "),
         (
@@ -213,7 +256,7 @@ fn plain_insert_update_and_delete() {
             "invalid tenant \"NULL\": must have a value",
         ),
         (
-            "run_count = 0",
+            "run_count = 7",
             "invalid change \"run_count\": this column is maintained by pg_recur",
         ),
         (
@@ -246,70 +289,109 @@ fn plain_insert_update_and_delete() {
         given.1,
         "an action's id, counters and times can not be given: they are worked out"
     );
-    // Even the tables behind the view, which only the extension's owner may touch, hold nothing that is invalid.
+    // The tables behind the view, which only superusers may touch, refuse what would stop an action without a trace.
     for (change, code) in [
         ("definitions SET schedule = 'soon'", "22023"),
-        ("definitions SET max_runs = 0", "22023"),
-        (
-            "definitions SET ends_at = starts_at - interval '1 day'",
-            "22023",
-        ),
-        ("timers SET next_run_at = now()", "23514"),
-        ("progress SET context = '[]'", "23514"),
+        ("definitions SET timezone = 'Nowhere'", "22023"),
+        ("timers SET next_run_at = now(), due_at = now()", "23514"),
+        ("timers SET enabled = true, next_run_at = now()", "23514"),
     ] {
         assert_eq!(
-            session.error(&format!("UPDATE recur.{change}")).0,
+            session.error(&format!("UPDATE recur_internal.{change}")).0,
             code,
             "{change}"
         );
     }
-    session.batch("DELETE FROM recur.recurring_actions");
-    assert_eq!(
-        session.error_with("SELECT recur.get($1)", &[&id]).0,
-        "P0002"
+}
+
+/// Superusers can write anything into the tables. A value that no function would have stored is an error of its action.
+#[test]
+fn what_is_invalid_in_the_tables_is_an_error_of_its_action_alone() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    for columns in [
+        "misfire = 'maybe'",
+        "overlap = 'maybe'",
+        "on_dst_gap = 'maybe'",
+        "max_runs = 0",
+        "ends_at = starts_at - interval '1 day'",
+        "jitter = '-1 day'",
+        "retry_backoff = '[]'",
+        "metadata = '[]'",
+        "payload = '[]'",
+    ] {
+        let id: Uuid = session.value("SELECT recur.create($1, '@hourly', 'p', 'a')", &[&columns]);
+        session.execute(
+            &format!("UPDATE recur_internal.definitions SET {columns} WHERE id = $1"),
+            &[&id],
+        );
+    }
+    session.batch("SELECT recur.create('sound', '@hourly', 'p', 'a')");
+    session.batch("SELECT recur.tick(max(next_run_at)) FROM recur.recurring_actions");
+    // Each was dispatched, has ended, or says what is wrong.
+    let silent = session.texts(
+        "SELECT a.name FROM recur.recurring_actions AS a
+          WHERE a.run_count = 0 AND a.ended_reason IS NULL AND a.last_error IS NULL",
+        &[],
     );
-    let history: i64 = session.value("SELECT count(*) FROM recur.history($1)", &[&id]);
-    assert!(history > 0, "history stays");
+    assert_eq!(silent, Vec::<String>::new());
+    let policies = session.texts(
+        "SELECT last_error FROM recur.recurring_actions WHERE name LIKE '%maybe%' ORDER BY name",
+        &[],
+    );
+    for (error, column) in policies.iter().zip(["misfire", "on_dst_gap", "overlap"]) {
+        assert!(error.contains(&format!("{column} \"maybe\"")), "{error}");
+    }
+    assert_eq!(policies.len(), 3);
     assert_eq!(
-        session.count("recur.dispatches WHERE status = 'pending'"),
-        0,
-        "what was not claimed is cancelled"
+        session.count("recur.dispatches WHERE action_id = recur.id_of('sound')"),
+        1
     );
 }
 
-/// recur.timers is nobody's business, but an operator in need may set a timer.
+/// recur_internal.timers is internal, but an operator in need may set a timer.
 #[test]
 fn a_timer_that_is_set_by_hand_is_followed() {
-    let cluster = Cluster::quiet();
+    let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('a', '@yearly', 'p', 't');
          SELECT recur.create('b', '@yearly', 'p', 't', horizon => '2 years')",
     );
-    let due = |session: &mut Session, name: &str| -> (bool, bool) {
-        let row = &session.rows(
-            "SELECT t.due_at = t.next_run_at, t.due_at <= clock_timestamp() FROM recur.timers AS t
-              WHERE t.action_id = recur.id_of($1)",
-            &[&name],
-        )[0];
-        (row.get(0), row.get(1))
-    };
-    // It shall run then.
-    session.batch("UPDATE recur.timers SET next_run_at = next_run_at + interval '1 day'");
-    assert_eq!(due(&mut session, "a"), (true, false));
-    assert_eq!(due(&mut session, "b"), (false, true), "it has a horizon");
-    // It can't run without being due, nor be due without running.
-    session.batch("UPDATE recur.timers SET due_at = NULL");
-    assert_eq!(due(&mut session, "a"), (true, false));
-    session.batch("UPDATE recur.timers SET enabled = false, next_run_at = NULL, error_count = 5");
-    let due_nowhere = "SELECT count(*) FROM recur.timers WHERE due_at IS NULL";
-    assert_eq!(session.value::<i64>(due_nowhere, &[]), 2);
-    // Resumed, and not yet failed.
-    session.batch("UPDATE recur.timers SET enabled = true, next_run_at = '2040-01-01Z'");
-    assert_eq!(due(&mut session, "a"), (true, false));
-    let forgiven = "SELECT count(*) FROM recur.timers WHERE error_count = 0";
-    assert_eq!(session.value::<i64>(forgiven, &[]), 2);
-    // Both at once: he knows what he does.
-    session.batch("UPDATE recur.timers SET next_run_at = '2041-01-01Z', due_at = '2040-06-01Z'");
-    assert_eq!(due(&mut session, "a"), (false, false));
+    eventually("what lies ahead has been dispatched", || {
+        session.value("SELECT run_count > 0 FROM recur.get('b')", &[])
+    });
+    // It shall run now: the dispatcher, which sleeps until next year, is woken.
+    let next: DateTime<Utc> = session.value("SELECT next_run_at FROM recur.get('a')", &[]);
+    set_due(&mut session, "date_trunc('second', now())", &of_action("a"));
+    eventually("it runs, and then again at its next occurrence", || {
+        session.value(
+            "SELECT run_count = 1 AND last_run_at <= now() AND next_run_at = $1 FROM recur.get('a')",
+            &[&next],
+        )
+    });
+    // It can't run without being due, nor while it is paused.
+    for change in [
+        "due_at = NULL",
+        "enabled = false",
+        "enabled = false, due_at = NULL",
+    ] {
+        let (code, message, _) =
+            session.error(&format!("UPDATE recur_internal.timers SET {change}"));
+        assert_eq!(code, "23514", "{change}: {message}");
+    }
+    // Paused by hand, after errors.
+    session.batch(
+        "UPDATE recur_internal.timers SET enabled = false, next_run_at = NULL, due_at = NULL, error_count = 5",
+    );
+    assert_eq!(session.count("recur.list(enabled => false)"), 2);
+    session.batch("SELECT recur.resume(id) FROM recur.recurring_actions");
+    let resumed: DateTime<Utc> = session.value("SELECT next_run_at FROM recur.get('a')", &[]);
+    assert_eq!(resumed, next);
+    assert_eq!(
+        session.count("recur.recurring_actions WHERE error_count = 0"),
+        2,
+        "forgiven"
+    );
 }

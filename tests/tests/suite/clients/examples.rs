@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 fn mail(session: &mut Session, payload: &str) -> Uuid {
     session.value(
-        "SELECT id FROM recur.enqueue('mailer', 'email', $1::text::jsonb)",
+        "SELECT recur.enqueue('mailer', 'email', $1::text::jsonb)",
         &[&payload],
     )
 }
@@ -101,17 +101,17 @@ fn lives(language: Language) {
 }
 
 #[test]
-fn the_rust_consumer_lives() {
+fn the_rust_consumer_works_from_start_to_stop() {
     lives(Language::Rust);
 }
 
 #[test]
-fn the_python_consumer_lives() {
+fn the_python_consumer_works_from_start_to_stop() {
     lives(Language::Python);
 }
 
 #[test]
-fn the_node_consumer_lives() {
+fn the_node_consumer_works_from_start_to_stop() {
     lives(Language::Node);
 }
 

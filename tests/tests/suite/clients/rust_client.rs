@@ -1,6 +1,6 @@
 //! The Rust client, against a real server.
 
-use pg_recur_tests::queue::{idle_action, let_lease_run_out, queue, queue_for, status};
+use pg_recur_tests::queue::{enqueue, idle_action, let_lease_run_out, queue_for, status};
 use pg_recur_tests::{Cluster, eventually};
 use recur_client::{Claim, Completion, Consumer, Error, Failure, Session, Status};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn url(cluster: &Cluster) -> String {
 }
 
 #[test]
-fn errors_have_types() {
+fn errors_of_the_server_have_types() {
     let cluster = Cluster::quiet();
     let mut admin = cluster.database("app");
     let action = idle_action(&mut admin, ", context => '{\"n\": 1}'");
@@ -51,7 +51,7 @@ fn errors_have_types() {
     );
 
     admin.execute(
-        "SELECT recur.update($1, '{\"context\": {\"n\": 5}}')",
+        "SELECT recur.update($1::uuid, '{\"context\": {\"n\": 5}}')",
         &[&action],
     );
     let changed = runtime
@@ -98,7 +98,7 @@ fn handlers_complete_fail_panic_and_leave_contexts() {
     let counting = queue_for(&mut admin, action);
     let [empty, failing, hopeless, panicking, foreign] =
         ["empty", "failing", "hopeless", "panicking", "foreign"]
-            .map(|kind| queue(&mut admin, &format!("action_type = '{kind}'")));
+            .map(|kind| enqueue(&mut admin, &format!("action_type => '{kind}'")));
     let stop = Arc::new(Notify::new());
     let stopped = Arc::clone(&stop);
     let consumer = Consumer::builder(url(&cluster))

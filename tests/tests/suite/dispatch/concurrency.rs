@@ -1,6 +1,7 @@
-//! Everything at the same time, in every order: nobody waits in a circle, and the books stay right.
+//! All operations at the same time, in every order: no deadlock, and counts that agree with the dispatches.
 
 use pg_recur_tests::dice::Dice;
+use pg_recur_tests::timers::set_due;
 use pg_recur_tests::{Cluster, Session, database_error, eventually};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,29 +38,27 @@ const OPERATIONS: [(&str, &str); 13] = [
     ),
     (
         "expire",
-        "SELECT recur._expire_leases(clock_timestamp() + interval '1 day')",
+        "SELECT recur_internal.expire_leases(clock_timestamp() + interval '1 day')",
     ),
 ];
 
 /// An action that is due, with policies that look at and change other dispatches, one of which runs and one is pending.
 fn prepare(session: &mut Session, name: &str) -> (Uuid, Uuid) {
     let action: Uuid = session.value(
-        "SELECT id FROM recur.create($1, '1h', 'p', 't', starts_at => now() - interval '1000 hours 30 minutes',
+        "SELECT recur.create($1, '1h', 'p', 't', starts_at => now() - interval '1000 hours 30 minutes',
                                      overlap => 'cancel_previous', mute_interval => '1 hour')",
         &[&name],
     );
-    session.execute("SELECT recur.trigger($1)", &[&action]);
+    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
     let running: Uuid = session.value("SELECT id FROM recur.claim(1, lease => '1 hour')", &[]);
-    session.batch(
-        "UPDATE recur.timers SET next_run_at = now() - interval '90 minutes';
-         SELECT recur.enqueue('p', 't', dedup_key => 'k')",
-    );
-    session.execute("SELECT recur.trigger($1)", &[&action]);
+    set_due(session, "now() - interval '90 minutes'", "");
+    session.batch("SELECT recur.enqueue('p', 't', dedup_key => 'k')");
+    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
     (action, running)
 }
 
 /// What must be true of every action whatever happened. Names the first that is not.
-fn check_books(session: &mut Session) -> Option<String> {
+fn find_inconsistency(session: &mut Session) -> Option<String> {
     let wrong = session.texts(
         "SELECT format('%s: run_count %s, dispatches %s', a.name, a.run_count, count(d.id))
            FROM recur.recurring_actions AS a
@@ -77,12 +76,12 @@ fn check_books(session: &mut Session) -> Option<String> {
            FROM recur.dispatches AS d WHERE d.trigger IN ('schedule', 'backfill')
           GROUP BY d.action_id, d.scheduled_at HAVING count(*) > 1
          UNION ALL
-         SELECT format('%s is in both tables', l.id) FROM recur.live_dispatches AS l
-           JOIN recur.finished_dispatches AS f USING (id)
+         SELECT format('%s is in both tables', l.id) FROM recur_internal.live_dispatches AS l
+           JOIN recur_internal.finished_dispatches AS f USING (id)
          UNION ALL
-         SELECT format('dispatch %s of a deleted action is pending', l.id) FROM recur.live_dispatches AS l
+         SELECT format('dispatch %s of a deleted action is pending', l.id) FROM recur_internal.live_dispatches AS l
           WHERE l.status = 'pending' AND l.action_id IS NOT NULL AND l.attempt = 0
-            AND NOT EXISTS (SELECT FROM recur.definitions AS d WHERE d.id = l.action_id)
+            AND NOT EXISTS (SELECT FROM recur_internal.definitions AS d WHERE d.id = l.action_id)
          UNION ALL
          SELECT format('%s failed: %s', a.name, a.last_error) FROM recur.recurring_actions AS a
           WHERE a.error_count > 0",
@@ -97,7 +96,7 @@ fn is_expected(code: &str) -> bool {
 }
 
 #[test]
-fn every_pair_in_both_orders() {
+fn any_two_operations_at_once_keep_the_state_consistent() {
     let cluster = Cluster::quiet();
     let mut setup = cluster.database("pairs");
     let mut first = cluster.session("pairs");
@@ -135,9 +134,11 @@ fn every_pair_in_both_orders() {
                 let (code, message, _) = database_error(&error);
                 assert!(is_expected(&code), "{name}: {code} {message}");
             }
-            assert_eq!(check_books(&mut observer), None, "{name}");
+            assert_eq!(find_inconsistency(&mut observer), None, "{name}");
             // The next pair begins without it, and with nothing left of it.
-            setup.batch("DELETE FROM recur.recurring_actions; DELETE FROM recur.live_dispatches");
+            setup.batch(
+                "DELETE FROM recur.recurring_actions; DELETE FROM recur_internal.live_dispatches",
+            );
         }
     }
     let deadlocks: i64 = observer.value(
@@ -156,7 +157,7 @@ impl Drop for SetWhenDropped<'_> {
 }
 
 #[test]
-fn everybody_at_once() {
+fn all_operations_at_once_keep_the_state_consistent() {
     let cluster = Cluster::preloaded(
         "recur.dispatchers = 2\nrecur.batch_size = 7\ndeadlock_timeout = '100ms'",
     );
@@ -212,7 +213,7 @@ fn everybody_at_once() {
         }
     });
     session.batch("SELECT recur.pause_all()");
-    assert_eq!(check_books(&mut session), None);
+    assert_eq!(find_inconsistency(&mut session), None);
     let deadlocks: i64 = session.value(
         "SELECT deadlocks FROM pg_stat_database WHERE datname = 'app'",
         &[],
@@ -247,4 +248,54 @@ fn act(session: &mut Session, dice: &mut Dice) -> Result<(), postgres::Error> {
         _ => format!("SELECT recur.update({any}, '{{\"schedule\": \"*/{} * * * * *\"}}')", 1 + dice.roll(3)),
     };
     session.0.batch_execute(&statement)
+}
+
+#[test]
+fn dispatchers_and_ticks_at_the_same_time_dispatch_each_occurrence_once() {
+    let cluster = Cluster::preloaded("recur.dispatchers = 3\nrecur.batch_size = 25");
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT count(recur.create('a' || n, '* * * * * *', 'p', 't', misfire => 'all', max_runs => 20,
+                                   tenant => 't' || n % 7))
+           FROM generate_series(1, 300) AS n",
+    );
+    eventually("three dispatchers", || {
+        session.count("recur.workers WHERE kind = 'dispatcher' AND database = 'app'") == 3
+    });
+    // Every round makes all of them due at once, with occurrences that are long over.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut session = cluster.session("app");
+            scope.spawn(move || {
+                loop {
+                    session.batch("SELECT recur.tick()");
+                    let left = session.count("recur.recurring_actions WHERE enabled");
+                    if left == 0 {
+                        break;
+                    }
+                }
+            });
+        }
+        let mut session = cluster.session("app");
+        scope.spawn(move || {
+            for _ in 0..10 {
+                set_due(
+                    &mut session,
+                    "t.next_run_at - interval '30 seconds'",
+                    "t.enabled",
+                );
+            }
+        });
+    });
+    assert_eq!(session.count("recur.recurring_actions AS a
+          WHERE a.ended_reason IS DISTINCT FROM 'exhausted' OR a.run_count <> 20
+             OR (SELECT count(DISTINCT d.scheduled_at) FROM recur.dispatches AS d WHERE d.action_id = a.id) <> 20"), 0);
+    assert_eq!(session.count("recur.dispatches"), 300 * 20);
+    let deadlocks: i64 = session.value(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = 'app'",
+        &[],
+    );
+    assert_eq!(deadlocks, 0);
+    let errors: i64 = session.value("SELECT sum(error_count) FROM recur.recurring_actions", &[]);
+    assert_eq!(errors, 0);
 }

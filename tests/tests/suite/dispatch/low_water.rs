@@ -1,6 +1,7 @@
 //! The low-water mark: what earlier runs have left in the index is not walked through again and again, and yet nothing
 //! that is set to an earlier instant is overlooked.
 
+use pg_recur_tests::timers::{of_action, set_due};
 use pg_recur_tests::{Cluster, Session, Shutdown, eventually};
 use uuid::Uuid;
 
@@ -14,7 +15,7 @@ fn runs(session: &mut Session, name: &str) -> i64 {
     )
 }
 
-/// Entries that scans of the index of due timers have come across. The worker reports after each transaction that wrote.
+/// Entries that scans of the index of due timers have read. The worker reports after each transaction that wrote.
 fn entries_read(session: &mut Session) -> i64 {
     session.value(
         "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'timers_due'",
@@ -32,13 +33,13 @@ fn a_held_snapshot_does_not_make_every_tick_slower() {
         &[&ACTIONS],
     );
     let mut holder = cluster.session("app");
-    holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM recur.timers");
+    holder
+        .batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM recur_internal.timers");
     // Each round leaves an entry for every action behind, all of them in the past.
     for _ in 0..ROUNDS {
-        session
-            .batch("UPDATE recur.timers SET next_run_at = clock_timestamp() - interval '1 hour'");
+        set_due(&mut session, "clock_timestamp() - interval '1 hour'", "");
         eventually("all have run", || {
-            session.count("recur.timers WHERE due_at < now()") == 0
+            session.count("recur_internal.timers WHERE due_at < now()") == 0
         });
     }
     session.batch("SELECT recur.create('tick', '* * * * * *', 'p', 't')");
@@ -46,7 +47,7 @@ fn a_held_snapshot_does_not_make_every_tick_slower() {
     let before = entries_read(&mut session);
     session.batch("SET enable_seqscan = off; SET enable_bitmapscan = off");
     session.batch("SELECT count(*)
-                     FROM (SELECT due_at FROM recur.timers WHERE due_at <= now() - interval '30 minutes'
+                     FROM (SELECT due_at FROM recur_internal.timers WHERE due_at <= now() - interval '30 minutes'
                             ORDER BY due_at) AS past");
     session.batch("SELECT pg_stat_force_next_flush()");
     let to_walk = entries_read(&mut session) - before;
@@ -74,7 +75,7 @@ fn prepared(cluster: &Cluster) -> Session {
 
 fn asleep(session: &mut Session) {
     let asleep = "SELECT count(*) FROM recur.workers
-                   WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'
+                   WHERE database = 'app' AND kind = 'dispatcher' AND state = 'sleeping'
                      AND wakes_at > clock_timestamp() + interval '10 minutes'";
     eventually("it sleeps", || session.value::<i64>(asleep, &[]) == 1);
 }
@@ -86,7 +87,7 @@ fn an_earlier_instant_is_seen_at_once() {
     let mut session = prepared(&cluster);
     let dispatched = |session: &mut Session, name: &str| -> i64 {
         session.value(
-            "SELECT count(*) FROM recur.dispatches AS d JOIN recur.definitions AS a ON a.id = d.action_id
+            "SELECT count(*) FROM recur.dispatches AS d JOIN recur_internal.definitions AS a ON a.id = d.action_id
               WHERE a.name = $1",
             &[&name],
         )
@@ -94,26 +95,26 @@ fn an_earlier_instant_is_seen_at_once() {
     session.batch("SELECT recur.create('created', '1h', 'p', 't')");
     eventually("a new one", || dispatched(&mut session, "created") == 1);
 
-    let far: Uuid = session.value("SELECT id FROM recur.definitions WHERE name = 'far'", &[]);
+    let far: Uuid = session.value(
+        "SELECT id FROM recur_internal.definitions WHERE name = 'far'",
+        &[],
+    );
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"* * * * * *\", \"max_runs\": 1}')",
+        "SELECT recur.update($1::uuid, '{\"schedule\": \"* * * * * *\", \"max_runs\": 1}')",
         &[&far],
     );
     eventually("an edited one", || dispatched(&mut session, "far") == 1);
 
-    session.batch("UPDATE recur.timers SET next_run_at = now() WHERE enabled");
+    set_due(&mut session, "now()", "enabled");
     eventually("one set by hand", || {
         dispatched(&mut session, "created") == 2
     });
 
     // (PostgreSQL prepares no transaction that notifies, as recur.create does.)
     session.batch("SELECT recur.create('prepared', '@yearly', 'p', 't')");
-    session.batch(
-        "BEGIN;
-         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d
-          WHERE d.id = t.action_id AND d.name = 'prepared';
-         PREPARE TRANSACTION 'later'",
-    );
+    session.batch("BEGIN");
+    set_due(&mut session, "now()", &of_action("prepared"));
+    session.batch("PREPARE TRANSACTION 'later'");
     assert_eq!(dispatched(&mut session, "prepared"), 0);
     session.batch("COMMIT PREPARED 'later'");
     eventually("one of a prepared transaction", || {
@@ -121,15 +122,12 @@ fn an_earlier_instant_is_seen_at_once() {
     });
 }
 
-/// Moves a timer to now, in a transaction that somebody else may commit.
+/// Moves a timer to now, in a transaction that is committed later.
 fn prepare_a_run(session: &mut Session, name: &str) {
     session.batch("SELECT recur.create('prepared', '@yearly', 'p', 't', on_existing => 'upsert')");
-    session.batch(&format!(
-        "BEGIN;
-         UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d
-          WHERE d.id = t.action_id AND d.name = 'prepared';
-         PREPARE TRANSACTION '{name}'",
-    ));
+    session.batch("BEGIN");
+    set_due(session, "now()", &of_action("prepared"));
+    session.batch(&format!("PREPARE TRANSACTION '{name}'"));
 }
 
 #[test]
@@ -152,9 +150,9 @@ fn what_was_prepared_before_a_restart_is_seen_when_it_is_committed() {
     }
 }
 
-/// Other people's transactions change nothing that the dispatcher has to look at again.
+/// Unrelated transactions change nothing that the dispatcher has to look at again.
 #[test]
-fn a_prepared_transaction_of_somebody_else_repeats_no_announcement() {
+fn an_unrelated_prepared_transaction_repeats_no_announcement() {
     let cluster = Cluster::preloaded("max_prepared_transactions = 5");
     let mut session = prepared(&cluster);
     let mut listener = cluster.session("app");
@@ -174,7 +172,7 @@ fn a_prepared_transaction_of_somebody_else_repeats_no_announcement() {
         session.batch(&format!("{end} PREPARED 'no news'"));
     }
     session.batch("ROLLBACK PREPARED 'news'");
-    // Whatever was told because of those was told before this.
+    // What was announced because of those was announced before this.
     session.execute(later, &[&"last", &1]);
     assert_eq!(listener.notification()["provider"], "last");
     assert_eq!(runs(&mut session, "prepared"), 0);
@@ -204,9 +202,8 @@ fn what_is_restored_is_seen_at_once() {
     // Where they left off: none lost, none doubled.
     assert_eq!(
         restored.count(
-            "(SELECT scheduled_at - lag(scheduled_at) OVER (PARTITION BY action_id
-                                                             ORDER BY scheduled_at) AS step
-                                                       FROM recur.dispatches) AS steps WHERE step <> interval '1 second'"
+            "(SELECT scheduled_at - lag(scheduled_at) OVER (PARTITION BY action_id ORDER BY scheduled_at) AS step
+                FROM recur.dispatches) AS steps WHERE step <> interval '1 second'"
         ),
         0
     );

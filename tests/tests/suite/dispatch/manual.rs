@@ -1,14 +1,14 @@
 //! Dispatches that no schedule asked for: trigger, backfill, enqueue, receive.
 
+use chrono::{DateTime, Utc};
+use pg_recur_tests::timers::set_due;
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 fn create(session: &mut Session, name: &str, more: &str) -> Uuid {
     session.value(
-        &format!(
-            "SELECT id FROM recur.create($1, '@hourly', 'p', 't', payload => '{{\"n\": 1}}'{more})"
-        ),
+        &format!("SELECT recur.create($1, '@hourly', 'p', 't', payload => '{{\"n\": 1}}'{more})"),
         &[&name],
     )
 }
@@ -18,27 +18,29 @@ fn trigger_dispatches_now_and_leaves_the_schedule_alone() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", ", metadata => '{\"k\": \"v\"}'");
-    let before = session.texts("SELECT (t.*)::text FROM recur.timers AS t", &[]);
+    let before = session.texts("SELECT (t.*)::text FROM recur_internal.timers AS t", &[]);
+    let id: Uuid = session.value("SELECT recur.trigger($1::uuid)", &[&action]);
     let row = &session.rows(
-        "SELECT id, payload, trigger, metadata FROM recur.trigger($1)",
-        &[&action],
+        "SELECT payload, trigger, metadata FROM recur.dispatches WHERE id = $1",
+        &[&id],
     )[0];
-    assert_eq!(row.get::<_, Value>(1), json!({"n": 1}));
-    assert_eq!(row.get::<_, String>(2), "manual");
+    assert_eq!(row.get::<_, Value>(0), json!({"n": 1}));
+    assert_eq!(row.get::<_, String>(1), "manual");
     assert_eq!(
-        row.get::<_, Value>(3),
+        row.get::<_, Value>(2),
         json!({"k": "v", "_recurring_dispatch": "true", "_recurring_id": action.to_string()})
     );
-    let other: Value = session.value(
-        "SELECT payload FROM recur.trigger($1, '{\"n\": 2}')",
-        &[&action],
+    let other: Uuid = session.value("SELECT recur.trigger($1::uuid, '{\"n\": 2}')", &[&action]);
+    let payload: Value = session.value(
+        "SELECT payload FROM recur.dispatches WHERE id = $1",
+        &[&other],
     );
-    assert_eq!(other, json!({"n": 2}));
-    session.execute("SELECT recur.pause($1)", &[&action]);
-    session.execute("SELECT recur.trigger($1)", &[&action]);
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    assert_eq!(payload, json!({"n": 2}));
+    session.execute("SELECT recur.pause($1::uuid)", &[&action]);
+    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     assert_eq!(
-        session.texts("SELECT (t.*)::text FROM recur.timers AS t", &[]),
+        session.texts("SELECT (t.*)::text FROM recur_internal.timers AS t", &[]),
         before
     );
     assert_eq!(
@@ -65,16 +67,25 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", ", starts_at => '2026-01-01 00:30Z'");
     // One of them has run, one is pending.
-    session.batch("UPDATE recur.timers SET next_run_at = '2026-01-01 03:00Z'");
+    set_due(&mut session, "'2026-01-01 03:00Z'", "");
     session.tick("2026-01-01 03:00Z");
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(1)");
     session.tick("2026-01-01 04:00Z");
     let backfill = |session: &mut Session, from: &str, until: &str, limit: i32| -> Vec<String> {
-        session.texts(
-            "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI') || ' ' || trigger
-               FROM recur.backfill($1, $2::text::timestamptz, $3::text::timestamptz, $4)",
+        let made = session.rows(
+            "SELECT dispatch_id, scheduled_at
+               FROM recur.backfill($1::uuid, $2::text::timestamptz, $3::text::timestamptz, $4)",
             &[&action, &from, &until, &limit],
-        )
+        );
+        let shown = made.iter().map(|row| {
+            let (id, scheduled_at): (Uuid, DateTime<Utc>) = (row.get(0), row.get(1));
+            session.value(
+                "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI') || ' ' || trigger
+                   FROM recur.dispatches WHERE id = $1 AND scheduled_at = $2",
+                &[&id, &scheduled_at],
+            )
+        });
+        shown.collect()
     };
     // Both ends are included; nothing before starts_at; what was dispatched is left out; from next_run_at on it is due.
     let range = ("2025-12-31 22:00Z", "2026-01-01 06:00Z");
@@ -87,14 +98,14 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
         ["02:00 backfill"]
     );
     assert!(backfill(&mut session, range.0, range.1, 100).is_empty());
-    let books: bool = session.value(
+    let unchanged: bool = session.value(
         "SELECT next_run_at = '2026-01-01 05:00Z' AND last_run_at = '2026-01-01 04:00Z' AND run_count = 2
            FROM recur.recurring_actions",
         &[],
     );
-    assert!(books, "the schedule goes on as it was");
+    assert!(unchanged, "the schedule goes on as it was");
     let ids: bool = session.value(
-        "SELECT bool_and(id = recur._dispatch_id(action_id, scheduled_at)) FROM recur.dispatches",
+        "SELECT bool_and(id = recur_internal.dispatch_id(action_id, scheduled_at)) FROM recur.dispatches",
         &[],
     );
     assert!(ids);
@@ -131,12 +142,12 @@ fn backfill_reaches_beyond_a_page() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action: Uuid = session.value(
-        "SELECT id FROM recur.create('a', '* * * * *', 'p', 't', starts_at => '2026-01-01Z')",
+        "SELECT recur.create('a', '* * * * *', 'p', 't', starts_at => '2026-01-01Z')",
         &[],
     );
     let made = |session: &mut Session, limit: i32| -> i64 {
         session.value(
-            "SELECT count(*) FROM recur.backfill($1, '2026-01-01Z', '2026-01-02Z', $2)",
+            "SELECT count(*) FROM recur.backfill($1::uuid, '2026-01-01Z', '2026-01-02Z', $2)",
             &[&action, &limit],
         )
     };

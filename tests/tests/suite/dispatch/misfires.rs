@@ -1,12 +1,13 @@
 //! What was missed, what overlaps, what is delayed: every policy through `recur.tick`, with a clock of its own.
 
+use pg_recur_tests::timers::set_due;
 use pg_recur_tests::{Cluster, Session};
 use uuid::Uuid;
 
 /// An action that is due first at midnight of 1 January 2030.
 fn create(session: &mut Session, name: &str, schedule: &str, more: &str) -> Uuid {
     session.value(
-        &format!("SELECT id FROM recur.create($1, $2, 'p', 't', starts_at => '2030-01-01Z'{more})"),
+        &format!("SELECT recur.create($1, $2, 'p', 't', starts_at => '2030-01-01Z'{more})"),
         &[&name, &schedule],
     )
 }
@@ -45,7 +46,7 @@ fn once_fires_the_latest_and_names_the_rest() {
         "@hourly",
         ", misfire_grace => '10 minutes'",
     );
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     assert_eq!(session.tick("2030-01-01 02:11:00Z"), (0, 3, 0, 0));
     assert_eq!(
         skipped(&mut session, strict),
@@ -92,20 +93,20 @@ fn all_fires_every_one_in_portions() {
     assert_eq!(occurrences(&mut session, action), expected);
     // A portion is a statement: what one statement inserts was written under one subtransaction.
     let portions: Vec<String> = session.texts(
-        "SELECT count(*)::text FROM recur.live_dispatches GROUP BY xmin::text ORDER BY min(scheduled_at)",
+        "SELECT count(*)::text FROM recur_internal.live_dispatches GROUP BY xmin::text ORDER BY min(scheduled_at)",
         &[],
     );
     assert_eq!(portions, ["7", "7", "7", "7", "2"]);
-    let books: bool = session.value(
+    let advanced: bool = session.value(
         "SELECT run_count = 30 AND last_run_at = '2030-01-01 00:29Z' AND next_run_at = '2030-01-01 00:30Z'
            FROM recur.recurring_actions",
         &[],
     );
-    assert!(books);
+    assert!(advanced);
 }
 
 #[test]
-fn ends_with_its_reason() {
+fn an_action_ends_with_its_reason() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let counted = create(&mut session, "counted", "@hourly", ", max_runs => 2");
@@ -175,8 +176,9 @@ fn overlap_skip_waits_for_the_one_before() {
         ]
     );
     // An action with a context does so by itself.
+    session.batch("SELECT recur.create('c', '@hourly', 'p', 't', context => '{}')");
     let overlap: String = session.value(
-        "SELECT overlap FROM recur.create('c', '@hourly', 'p', 't', context => '{}')",
+        "SELECT overlap FROM recur.recurring_actions WHERE name = 'c'",
         &[],
     );
     assert_eq!(overlap, "skip");
@@ -248,15 +250,15 @@ fn jitter_delays_each_by_its_own_fixed_part() {
          SELECT recur.create('calm', '@hourly', 'p', 't')",
     );
     let mut delays = || {
-        session
-            .batch("UPDATE recur.timers SET next_run_at = '2024-01-01 12:00Z', last_run_at = NULL");
+        session.batch("UPDATE recur_internal.timers SET last_run_at = NULL");
+        set_due(&mut session, "'2024-01-01 12:00Z'", "");
         assert_eq!(session.tick("2024-01-01 12:00Z").0, 51);
         let delays = session.texts(
             "SELECT extract(epoch FROM l.available_at - l.scheduled_at)::text
-               FROM recur.live_dispatches AS l JOIN recur.definitions AS d ON d.id = l.action_id ORDER BY d.name",
+               FROM recur_internal.live_dispatches AS l JOIN recur_internal.definitions AS d ON d.id = l.action_id ORDER BY d.name",
             &[],
         );
-        session.batch("DELETE FROM recur.live_dispatches");
+        session.batch("DELETE FROM recur_internal.live_dispatches");
         delays
     };
     let first = delays();

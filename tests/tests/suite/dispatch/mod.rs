@@ -1,11 +1,15 @@
+//! From a due action to its dispatches and their announcement.
+
 mod batches;
 mod concurrency;
-mod fairness;
 mod firing;
 mod horizons;
+mod limits;
 mod lock_waits;
 mod low_water;
 mod manual;
 mod misfires;
 mod notifications;
+mod notify_queue;
+mod open_transactions;
 mod staging;

@@ -1,4 +1,4 @@
-//! Who listens hears of every dispatch, and of no payload.
+//! A listener hears of every dispatch, and of no payload.
 
 use pg_recur_tests::faults::{fill_disk, free_disk};
 use pg_recur_tests::{Cluster, Session, eventually, eventually_some};
@@ -23,8 +23,8 @@ fn a_message_has_ids_and_routing_and_fits() {
     for (number, letter) in ["\u{1}", "\"", "\u{1F600}"].iter().enumerate() {
         let name = letter.repeat(255);
         let action: Uuid = session.value(
-            "SELECT id FROM recur.create($1, '@daily', provider => $1, action_type => $1, namespace => $1, tenant => $1,
-                                         payload => '{\"secret\": 1}', starts_at => '2030-01-01Z')",
+            "SELECT recur.create('n', '@daily', provider => $1, action_type => $1, namespace => $1, tenant => $1,
+                                 payload => '{\"secret\": 1}', starts_at => '2030-01-01Z')",
             &[&name],
         );
         let day = format!("2030-01-{:02}", number + 1);
@@ -36,9 +36,11 @@ fn a_message_has_ids_and_routing_and_fits() {
             .unwrap();
         assert_eq!(mine["scheduled_at"], format!("{day}T00:00:00Z"));
         assert_eq!(mine["provider"], name);
+        // Names of tenants are for those who may see the dispatch.
+        assert!(mine.get("namespace").is_none() && mine.get("tenant").is_none());
         assert!(!mine.to_string().contains("secret"));
         // By hand, too.
-        session.execute("SELECT recur.trigger($1)", &[&action]);
+        session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
         let heard = listener.waiting_notifications();
         assert_eq!(heard.len(), 1);
         assert_eq!(heard[0]["action_type"], name);
@@ -46,7 +48,28 @@ fn a_message_has_ids_and_routing_and_fits() {
 }
 
 #[test]
-fn many_are_told_as_a_count_for_each_provider_and_channel() {
+fn a_setting_says_how_much_a_message_tells() {
+    let names = |message: &serde_json::Value| {
+        ["provider", "action_type", "namespace", "tenant"]
+            .into_iter()
+            .filter(|name| message.get(name).is_some())
+            .count()
+    };
+    for (detail, expected) in [("ids", 1), ("routing", 2), ("full", 4)] {
+        let cluster = Cluster::preloaded(&format!("recur.notify_detail = {detail}"));
+        let mut session = cluster.database("app");
+        session.batch("LISTEN recur");
+        session.batch("SELECT recur.enqueue('p', 'a')");
+        assert_eq!(names(&session.notification()), expected, "{detail}");
+        session.batch("SELECT recur.create('n', '* * * * * *', 'p', 'a')");
+        assert_eq!(names(&session.notification()), expected, "{detail}");
+        let unknown = "ALTER SYSTEM SET recur.notify_detail = 'everything'";
+        assert_eq!(session.error(unknown).0, "22023");
+    }
+}
+
+#[test]
+fn many_are_announced_as_a_count_for_each_provider_and_channel() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
@@ -63,7 +86,7 @@ fn many_are_told_as_a_count_for_each_provider_and_channel() {
     assert_eq!(
         ids(&listener.waiting_notifications()).len(),
         90,
-        "a hundred are told one by one"
+        "a hundred are announced one by one"
     );
     assert_eq!(ids(&elsewhere.waiting_notifications()).len(), 10);
 
@@ -91,16 +114,15 @@ fn many_are_told_as_a_count_for_each_provider_and_channel() {
     assert_eq!(heard, [r#"{"count":10,"provider":"q"}"#]);
 }
 
-/// To count a herd takes a while: those who listen need not wait for it.
+/// To count a herd takes a while: listeners need not wait for it.
 #[test]
-fn of_a_herd_the_first_are_told_before_all_are_counted() {
+fn the_first_of_a_herd_are_announced_before_all_are_counted() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut session = cluster.database("app");
     session.batch(
-        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, created_at, available_at)
-         SELECT gen_random_uuid(), now(), 'enqueue', CASE WHEN n % 5 = 0 THEN 'p' ELSE 'q' END, 't',
-                now() - interval '1 hour', now()
-           FROM generate_series(1, 2500) AS n",
+        "SELECT count(recur.enqueue(CASE WHEN n % 5 = 0 THEN 'p' ELSE 'q' END, 't')) FROM generate_series(1, 2500) AS n;
+         -- As if each had been written long before it became available.
+         UPDATE recur_internal.live_dispatches SET created_at = created_at - interval '1 hour'",
     );
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
@@ -148,8 +170,8 @@ fn a_listener_and_a_poller_see_every_dispatch() {
 }
 
 #[test]
-fn what_is_available_later_is_told_then_whoever_wrote_it() {
-    // The worker that tells is the first dispatcher; others write as well, and sessions do.
+fn what_is_available_later_is_announced_then() {
+    // The worker that announces is the first dispatcher; others write as well, and sessions do.
     let cluster = Cluster::preloaded("recur.dispatchers = 3\nrecur.notify_each_max = 1000");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
@@ -162,7 +184,7 @@ fn what_is_available_later_is_told_then_whoever_wrote_it() {
         &[],
     );
     let asleep = "SELECT count(*) FROM recur.workers
-                   WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping' AND state_since > $1";
+                   WHERE database = 'app' AND kind = 'dispatcher' AND state = 'sleeping' AND state_since > $1";
     eventually("all three have seen them and sleep", || {
         session.value::<i64>(asleep, &[&created]) == 3
     });
@@ -185,21 +207,28 @@ fn what_is_available_later_is_told_then_whoever_wrote_it() {
         "SELECT FROM recur.claim(1, action_types => '{retried}')",
         &[],
     );
-    assert_eq!(claimed.len(), 1, "told when it can be claimed, not before");
+    assert_eq!(
+        claimed.len(),
+        1,
+        "announced when it can be claimed, not before"
+    );
 }
 
 #[test]
-fn who_commits_after_the_instant_is_told_of_too() {
+fn a_dispatch_that_is_committed_after_its_instant_is_announced_too() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
+    // The first dispatch of a role adds an owner, for which the role's other sessions wait.
+    session.batch("SELECT recur.enqueue('p', 'first')");
+    assert_eq!(listener.notification()["action_type"], "first");
     session.batch("BEGIN");
     let late: Uuid = session.value(
-        "SELECT id FROM recur.enqueue('p', 'late', run_at => clock_timestamp() + interval '100 ms')",
+        "SELECT recur.enqueue('p', 'late', run_at => clock_timestamp() + interval '100 ms')",
         &[],
     );
-    // Meanwhile the dispatcher tells of what was to be told up to a later instant.
+    // Meanwhile the dispatcher announces everything up to a later instant.
     let mut other = cluster.session("app");
     other.batch(
         "SELECT recur.enqueue('p', 'other', run_at => clock_timestamp() + interval '1 second')",
@@ -218,7 +247,7 @@ fn mute_keeps_automated_events_quiet_and_human_ones_loud() {
     let skipping = ", misfire => 'skip', starts_at => '2030-01-01Z'";
     let mut create = |name: &str, more: &str| -> Uuid {
         session.value(
-            &format!("SELECT id FROM recur.create($1, '@hourly', 'p', 't'{skipping}{more})"),
+            &format!("SELECT recur.create($1, '@hourly', 'p', 't'{skipping}{more})"),
             &[&name],
         )
     };
@@ -251,7 +280,9 @@ fn mute_keeps_automated_events_quiet_and_human_ones_loud() {
         skipped(&mut session, &mut listener, "2030-01-01 05:30Z"),
         [loud.to_string()]
     );
-    session.batch("UPDATE recur.progress SET last_notified_at = now() - interval '61 minutes'");
+    session.batch(
+        "UPDATE recur_internal.progress SET last_notified_at = now() - interval '61 minutes'",
+    );
     assert_eq!(
         skipped(&mut session, &mut listener, "2030-01-01 07:30Z"),
         both
@@ -262,7 +293,7 @@ fn mute_keeps_automated_events_quiet_and_human_ones_loud() {
         9
     );
     for action in [muted, rare] {
-        session.execute("SELECT recur.pause($1)", &[&action]);
+        session.execute("SELECT recur.pause($1::uuid)", &[&action]);
         let heard = listener.waiting_notifications();
         assert_eq!(heard.len(), 1);
         assert_eq!(heard[0]["kind"], "action.paused");
@@ -270,7 +301,7 @@ fn mute_keeps_automated_events_quiet_and_human_ones_loud() {
 }
 
 #[test]
-fn an_open_report_of_a_consumer_keeps_nobody_waiting() {
+fn an_open_report_of_a_consumer_does_not_block_the_dispatcher() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch(
@@ -280,7 +311,7 @@ fn an_open_report_of_a_consumer_keeps_nobody_waiting() {
     session.tick("2030-01-01 00:00Z");
     let mut consumer = cluster.session("app");
     consumer.batch("BEGIN; SELECT recur.complete(id, attempt) FROM recur.claim(1)");
-    // He has the action's progress locked; the dispatcher has something to tell of the action.
+    // It has the action's progress locked; the dispatcher has an event to record.
     session.batch("SET lock_timeout = '10s'");
     assert_eq!(session.tick("2030-01-01 01:00Z"), (0, 1, 0, 0));
     consumer.batch("COMMIT");
@@ -301,7 +332,7 @@ fn a_batch_that_fails_repeats_no_announcement() {
     );
     assert_eq!(listener.notification()["provider"], "later");
     session.batch("BEGIN; SELECT recur.create('tick', '* * * * * *', 'p', 't')");
-    fill_disk(&mut session, "UPDATE", "recur.timers");
+    fill_disk(&mut session, "UPDATE", "recur_internal.timers");
     session.batch("COMMIT");
     eventually("several batches fail", || {
         session.value::<i64>(
@@ -318,48 +349,37 @@ fn a_batch_that_fails_repeats_no_announcement() {
     assert_eq!(listener.notification()["provider"], "p");
 }
 
-/// What a CHECK keeps out now may be there all the same, from before there was one.
-fn without_checks(session: &mut Session) {
-    session.batch(
-        "DO $$DECLARE it name; BEGIN
-             FOR it IN SELECT conname FROM pg_constraint
-              WHERE conrelid = 'recur.live_dispatches'::regclass AND contype = 'c' LOOP
-                 EXECUTE format('ALTER TABLE recur.live_dispatches DROP CONSTRAINT %I', it);
-             END LOOP;
-         END$$",
-    );
-}
-
 #[test]
-fn one_that_can_not_be_told_keeps_no_other_from_being_told() {
+fn a_dispatch_that_can_not_be_announced_keeps_no_other_from_it() {
     // One by one, and as counts.
     for each_max in [100, 1] {
         let cluster = Cluster::preloaded(&format!("recur.notify_each_max = {each_max}"));
         let mut session = cluster.database("app");
-        without_checks(&mut session);
         let mut listener = cluster.session("app");
         listener.batch("LISTEN recur; LISTEN elsewhere");
         for (scheduled_at, channel) in [("infinity", "elsewhere"), ("now", &"x".repeat(64))] {
-            // They become available at the same instant, the one that can't be told among the others.
+            // They become available at the same instant, the one that can't be announced among the others.
+            session.batch(
+                "BEGIN;
+                 SELECT recur.enqueue(provider, 't', run_at => now() + interval '1 second', notify_channel => channel)
+                   FROM (VALUES ('a', NULL), ('bad', NULL), ('b', NULL), ('b', 'elsewhere')) AS given (provider, channel)",
+            );
+            // No function writes such a row.
             session.execute(
-                "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, notify_channel,
-                                                    available_at)
-                 SELECT gen_random_uuid(), scheduled_at::timestamptz, 'enqueue', provider, 't', channel,
-                        now() + interval '1 second'
-                   FROM (VALUES ('now', 'a', NULL), ($1::text, 'bad', $2::text), ('now', 'b', NULL),
-                         ('now', 'b', 'elsewhere'))
-                     AS given (scheduled_at, provider, channel)",
+                "UPDATE recur_internal.live_dispatches SET scheduled_at = $1::text::timestamptz, notify_channel = $2
+                  WHERE provider = 'bad'",
                 &[&scheduled_at, &channel],
             );
+            session.batch("COMMIT");
             let mut heard = Vec::new();
             while heard.len() < 3 {
                 heard.push(listener.notification()["provider"].clone());
-                // Where they are counted, nobody reads when it was scheduled.
+                // Where they are counted, the time of schedule is not read.
                 heard.retain(|provider| provider != "bad");
             }
             heard.sort_by_key(Value::to_string);
             assert_eq!(heard, ["a", "b", "b"]);
-            session.batch("DELETE FROM recur.live_dispatches");
+            session.batch("DELETE FROM recur_internal.live_dispatches");
         }
         let warning = "WARNING:  pg_recur dispatcher: announcement failed";
         let warnings = if each_max == 1 { 1 } else { 2 };

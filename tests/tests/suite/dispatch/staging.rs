@@ -45,7 +45,7 @@ fn a_dispatch_is_staged_just_before_its_instant() {
 }
 
 #[test]
-fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
+fn a_locked_timer_keeps_no_other_from_being_staged() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     let held = create(&mut session, "held", EVERY_SECOND);
@@ -53,7 +53,7 @@ fn a_due_timer_that_somebody_holds_keeps_no_other_from_being_staged() {
     let mut holder = cluster.session("app");
     holder.batch("BEGIN");
     let due_at: DateTime<Utc> = holder.value(
-        "SELECT due_at FROM recur.timers WHERE action_id = $1 FOR UPDATE",
+        "SELECT due_at FROM recur_internal.timers WHERE action_id = $1 FOR UPDATE",
         &[&held],
     );
     let staged = "SELECT count(*) FROM recur.dispatches
@@ -124,13 +124,13 @@ fn create_resting(session: &mut Session, overlap: &str, count: i64) {
 fn set_off(session: &mut Session, instant: DateTime<Utc>) {
     let schedule = instant.format("%-S %-M %-H * * *").to_string();
     session.execute(
-        "UPDATE recur.definitions SET schedule = $1::text, starts_at = now() - interval '1 day'
+        "UPDATE recur_internal.definitions SET schedule = $1::text, starts_at = now() - interval '1 day'
           WHERE action_type = 't'",
         &[&schedule],
     );
     session.execute(
-        "UPDATE recur.timers SET enabled = true, next_run_at = $1
-          WHERE action_id IN (SELECT id FROM recur.definitions WHERE action_type = 't')",
+        "UPDATE recur_internal.timers SET enabled = true, next_run_at = $1, due_at = $1
+          WHERE action_id IN (SELECT id FROM recur_internal.definitions WHERE action_type = 't')",
         &[&instant],
     );
 }
@@ -138,7 +138,7 @@ fn set_off(session: &mut Session, instant: DateTime<Utc>) {
 /// How many of them were written before their instant.
 fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
     session.value(
-        "SELECT count(*) FROM recur.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
+        "SELECT count(*) FROM recur_internal.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
         &[&instant],
     )
 }
@@ -156,13 +156,13 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     clock.set(-3600);
     // What is staged can neither be claimed nor kept from changing.
     let ids: Vec<Uuid> = session.column(
-        "SELECT id FROM recur.definitions WHERE name IN ('allow1', 'allow2') ORDER BY name",
+        "SELECT id FROM recur_internal.definitions WHERE name IN ('allow1', 'allow2') ORDER BY name",
         &[],
     );
     let (paused, edited) = (ids[0], ids[1]);
-    session.execute("SELECT recur.pause($1)", &[&paused]);
+    session.execute("SELECT recur.pause($1::uuid)", &[&paused]);
     session.execute(
-        "SELECT recur.update($1, '{\"payload\": {\"n\": 2}}')",
+        "SELECT recur.update($1::uuid, '{\"payload\": {\"n\": 2}}')",
         &[&edited],
     );
     assert_eq!(claimed(&mut session, "10"), NONE);
@@ -181,7 +181,7 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     assert!(messages <= 3, "{messages} messages");
     assert_eq!(claimed(&mut session, "5000").len() as i64, HERD - 1);
     let of_edited: String = session.value(
-        "SELECT payload::text FROM recur.live_dispatches WHERE action_id = $1",
+        "SELECT payload::text FROM recur_internal.live_dispatches WHERE action_id = $1",
         &[&edited],
     );
     assert_eq!(of_edited, "{\"n\": 2}");
@@ -194,7 +194,7 @@ fn a_herd_is_staged_and_announced_at_its_instant() {
     assert_eq!(row(&mut session, paused)["run_count"], 0);
 }
 
-/// An action that is due all the time keeps nobody from seeing a herd come.
+/// An action that is due all the time does not keep the dispatcher from seeing a herd come.
 #[test]
 fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
     let cluster = Cluster::preloaded("recur.lookahead = 60");
@@ -207,7 +207,7 @@ fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
         ) > 1
     });
     let instant = gather(&mut session);
-    let staged = "SELECT count(*) FROM recur.live_dispatches
+    let staged = "SELECT count(*) FROM recur_internal.live_dispatches
                    WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1 - interval '2 seconds'";
     eventually("all are staged, long before it is the next instant", || {
         session.value::<i64>(staged, &[&instant]) == HERD
@@ -216,7 +216,7 @@ fn a_herd_is_staged_beside_an_action_that_is_due_every_second() {
 
 /// More of them than a batch holds, and they are not moved on.
 #[test]
-fn those_that_have_to_be_decided_at_the_instant_keep_no_other_from_being_staged() {
+fn actions_that_are_decided_at_the_instant_keep_no_other_from_being_staged() {
     let cluster = Cluster::preloaded("recur.lookahead = 60\nrecur.batch_size = 100");
     let mut session = cluster.database("app");
     let instant = gather_with(&mut session, 350, HERD);
@@ -238,16 +238,16 @@ fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
     let mut observer = cluster.session("app");
     let mut holder = cluster.session("app");
     let waits = "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
-                  WHERE l.relation = 'recur.timers'::regclass AND NOT l.granted AND a.backend_type = $1";
+                  WHERE l.relation = 'recur_internal.timers'::regclass AND NOT l.granted AND a.backend_type = $1";
     create_resting(&mut session, "allow", HERD);
     let instant = in_seconds(&mut session, AHEAD);
     session.batch("BEGIN");
     set_off(&mut session, instant);
-    // He is next in line for the table: when there is a herd, he has it.
+    // The holder is next in line for the table: when there is a herd, it has the lock.
     std::thread::scope(|scope| {
-        let holder =
-            scope.spawn(|| holder.batch("BEGIN; LOCK TABLE recur.timers IN EXCLUSIVE MODE"));
-        eventually("he waits for it", || {
+        let holder = scope
+            .spawn(|| holder.batch("BEGIN; LOCK TABLE recur_internal.timers IN EXCLUSIVE MODE"));
+        eventually("it waits for the lock", || {
             observer.value::<i64>(waits, &[&"client backend"]) == 1
         });
         session.batch("COMMIT");
@@ -264,7 +264,7 @@ fn a_herd_that_is_locked_for_a_while_is_staged_after_it() {
 
 /// Nothing of it can be staged, and that is not found out anew for each timer that somebody sets.
 #[test]
-fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
+fn a_herd_is_read_again_only_when_an_action_has_joined_it() {
     const ROUNDS: i64 = 20;
     let cluster = Cluster::preloaded("recur.lookahead = 60");
     let mut session = cluster.database("app");
@@ -280,7 +280,7 @@ fn a_herd_is_gone_through_again_only_when_another_has_joined_it() {
             &[&round],
         );
         eventually("the other one runs", || {
-            session.count("recur.live_dispatches WHERE action_type = 'other'") == round
+            session.count("recur_internal.live_dispatches WHERE action_type = 'other'") == round
         });
     }
     let futile = batches(&mut session) - before - ROUNDS;

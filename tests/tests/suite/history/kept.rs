@@ -5,7 +5,7 @@ use pg_recur_tests::queue::{claim_this, idle_action, queue_for, status};
 use serde_json::Value;
 
 #[test]
-fn counters_history_and_the_contact() {
+fn what_is_kept_follows_keep_history_and_all_is_counted() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for (keep, kept) in [
@@ -19,7 +19,6 @@ fn counters_history_and_the_contact() {
         );
         for outcome in ["complete", "fail"] {
             let id = queue_for(&mut session, action);
-            session.batch("UPDATE recur.live_dispatches SET max_attempts = 1");
             claim_this(&mut session, id);
             session.batch(&if outcome == "fail" {
                 format!("SELECT recur.fail('{id}', 1, 'x')")
@@ -43,10 +42,15 @@ fn counters_history_and_the_contact() {
             (1, 1, kept)
         );
     }
+}
 
-    // The third failure in a row is told, once; what is completed begins a new row.
+#[test]
+fn the_contact_is_notified_of_every_third_failure_in_a_row() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
     let action = idle_action(&mut session, ", contact => 'ops@example.com'");
-    let told = "SELECT count(*) FROM recur.events WHERE kind = 'owner.notified' AND action_id = $1";
+    let notified =
+        "SELECT count(*) FROM recur.events WHERE kind = 'owner.notified' AND action_id = $1";
     for (outcome, expected) in [
         ("fail", 0),
         ("fail", 0),
@@ -64,7 +68,7 @@ fn counters_history_and_the_contact() {
         } else {
             format!("SELECT recur.complete('{id}', 1)")
         });
-        let events: i64 = session.value(told, &[&action]);
+        let events: i64 = session.value(notified, &[&action]);
         assert_eq!(events, expected, "{outcome}");
     }
     let detail: Value = session.value(
@@ -72,11 +76,16 @@ fn counters_history_and_the_contact() {
         &[],
     );
     assert_eq!(detail["problem"], "3 dispatches in a row have failed");
+}
 
-    // An action that is gone is no reason not to report.
+#[test]
+fn a_dispatch_of_a_deleted_action_can_be_completed() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = idle_action(&mut session, "");
     let id = queue_for(&mut session, action);
     claim_this(&mut session, id);
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
     let done: String = session.value(
         "SELECT status FROM recur.complete($1, 1, '{}', '{\"a\": 1}')",
         &[&id],

@@ -1,3 +1,5 @@
+//! What stays of finished dispatches.
+
 mod kept;
 mod pages;
 mod purge;

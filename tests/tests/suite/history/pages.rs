@@ -7,24 +7,16 @@ use uuid::Uuid;
 fn history_is_newest_first_and_pages_backwards() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id: Uuid = session.value("SELECT id FROM recur.create('n', '@yearly', 'p', 'a')", &[]);
+    let id: Uuid = session.value(
+        "SELECT recur.create('n', '@hourly', 'p', 'a', starts_at => '2026-01-01Z', enabled => false)",
+        &[],
+    );
+    // Half of them are finished.
     session.execute(
-        "INSERT INTO recur.live_dispatches (id, action_id, scheduled_at, trigger, provider, action_type)
-         SELECT gen_random_uuid(), $1, timestamptz '2026-01-01Z' + i * interval '1 hour', 'schedule', 'p', 'a'
-           FROM generate_series(11, 20) AS i",
+        "SELECT recur.backfill($1::uuid, '2026-01-01 01:00Z', '2026-01-01 20:00Z')",
         &[&id],
     );
-    session.execute(
-        "INSERT INTO recur.finished_dispatches
-                (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider, action_type, payload,
-                 metadata,
-                 priority, status, attempt, releases, max_attempts, available_at, cancel_requested, created_at)
-         SELECT gen_random_uuid(), $1, timestamptz '2026-01-01Z' + i * interval '1 hour', 'schedule', 'default',
-                'default',
-                'postgres', 'p', 'a', '{}', '{}', 0, 'completed', 1, 0, 3, now(), false, now()
-                  FROM generate_series(1, 10) AS i",
-        &[&id],
-    );
+    session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(10)");
     let hours = |session: &mut Session, arguments: &str| -> Vec<i32> {
         session.column(
             &format!(

@@ -1,29 +1,32 @@
 //! History that is removed by hand.
 
 use pg_recur_tests::Cluster;
-use pg_recur_tests::queue::{idle_action, queue_many};
+use pg_recur_tests::queue::idle_action;
 
 #[test]
-fn purging_by_hand() {
+fn purge_removes_what_finished_before_and_keeps_the_counts() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
-    queue_many(&mut session, 6);
-    session.execute(
-        "UPDATE recur.live_dispatches SET action_id = $1",
-        &[&action],
-    );
+    for n in 1..=6 {
+        session.execute(
+            "SELECT recur.trigger($1::uuid, jsonb_build_object('n', $2::int))",
+            &[&action, &n],
+        );
+    }
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(4)");
     session.batch("SELECT FROM recur.claim(1)");
     session.batch(
-        "UPDATE recur.finished_dispatches SET finished_at = now() - interval '8 days'
+        "UPDATE recur_internal.finished_dispatches SET finished_at = now() - interval '8 days'
           WHERE payload ->> 'n' = '1';
-         UPDATE recur.finished_dispatches SET finished_at = now() - interval '2 days'
+         UPDATE recur_internal.finished_dispatches SET finished_at = now() - interval '2 days'
           WHERE payload ->> 'n' = '2';
-         UPDATE recur.live_dispatches SET created_at = now() - interval '1 year',
+         UPDATE recur_internal.live_dispatches SET created_at = now() - interval '1 year',
                 available_at = now() - interval '1 year'",
     );
-    session.batch("UPDATE recur.history_turns SET opened_at = now() - interval '30 days'");
+    session.batch(
+        "UPDATE recur_internal.history_partitions SET opened_at = now() - interval '30 days'",
+    );
     let mut purge = |arguments: &str| -> i64 {
         session.value(&format!("SELECT recur.purge({arguments})"), &[])
     };

@@ -1,5 +1,7 @@
-//! The audit: what is recorded of an action's life, who is told, and that nobody can change it.
+//! The audit: what is recorded of an action's life, what is announced, and that no role can change it.
 
+use chrono::{DateTime, Utc};
+use pg_recur_tests::actions::{row, update};
 use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -16,64 +18,13 @@ fn events(session: &mut Session, action: Uuid) -> Vec<(String, String, Value)> {
         .collect()
 }
 
-#[test]
-fn every_change_of_an_action_is_recorded_with_who_and_what() {
-    let cluster = Cluster::start();
-    let mut admin = cluster.database("app");
-    admin.batch(
-        "CREATE ROLE alice LOGIN; CREATE ROLE team; GRANT team TO alice;
-         SELECT recur.grant_access('alice', 'author')",
-    );
-    // The actor is who logged in, whatever role he acts as.
-    let mut alice = cluster.session_as("alice", "app");
-    admin.batch("SELECT recur.grant_access('team', 'author')");
-    alice.batch("SET ROLE team");
-    let id: Uuid = alice.value(
-        "SELECT id
-           FROM recur.create('n', '0 9 * * *', 'p', 'a', '{\"v\": 1}', subject => 's', timezone => 'Europe/Berlin')",
-        &[],
-    );
-    let next_run = |session: &mut Session| -> Value {
-        session.value(
-            "SELECT to_jsonb(next_run_at) FROM recur.recurring_actions",
-            &[],
-        )
-    };
-    admin.batch("SET timezone = 'UTC'");
-    alice.batch("SET timezone = 'UTC'");
-    let first_run = next_run(&mut alice);
-    alice.execute("SELECT recur.update($1,
-                                       '{\"payload\": {\"v\": 2}, \"contact\": \"me\", \"provider\": \"p\"}')", &[&id]);
-    alice.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"0 10 * * *\"}')",
-        &[&id],
-    );
-    let second_run = next_run(&mut alice);
-    alice.execute("SELECT recur.pause($1, 'holidays')", &[&id]);
-    alice.execute(
-        "UPDATE recur.recurring_actions SET paused_reason = 'longer holidays'",
-        &[],
-    );
-    alice.execute("SELECT recur.resume($1)", &[&id]);
-    alice.execute("SELECT recur.delete($1)", &[&id]);
-
-    let recorded = events(&mut admin, id);
-    assert!(recorded.iter().all(|(_, actor, _)| actor == "alice"));
-    let owners: Vec<String> = admin.value(
-        "SELECT array_agg(DISTINCT owner::text) FROM recur.events",
-        &[],
-    );
-    assert_eq!(owners, ["team"]);
-    let instant = |value: &Value| {
-        value
-            .as_str()
-            .map(|text| text.parse::<chrono::DateTime<chrono::Utc>>().unwrap())
-    };
-    let expected = [
+/// What is recorded of the life of an action in `live`, but for the times of its next runs.
+fn recorded_life() -> [(&'static str, Value); 7] {
+    [
         (
             "action.created",
             json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
-                                  "schedule": "0 9 * * *", "timezone": "Europe/Berlin"}),
+                   "schedule": "0 9 * * *", "timezone": "Europe/Berlin"}),
         ),
         (
             "action.updated",
@@ -92,28 +43,77 @@ fn every_change_of_an_action_is_recorded_with_who_and_what() {
         (
             "action.deleted",
             json!({"name": "n", "namespace": "default", "tenant": "default", "subject": "s",
-                                  "schedule": "0 10 * * *", "timezone": "Europe/Berlin", "cancelled_dispatches": 0}),
+                   "schedule": "0 10 * * *", "timezone": "Europe/Berlin", "cancelled_dispatches": 0}),
         ),
-    ];
+    ]
+}
+
+/// An action from its creation to its end; its id and its next runs, before and after its schedule was changed.
+fn live(session: &mut Session) -> (Uuid, Value, Value) {
+    session.batch("SET timezone = 'UTC'");
+    let id: Uuid = session.value(
+        "SELECT recur.create('n', '0 9 * * *', 'p', 'a', '{\"v\": 1}', subject => 's', timezone => 'Europe/Berlin')",
+        &[],
+    );
+    let first_run = row(session, id)["next_run_at"].clone();
+    update(
+        session,
+        id,
+        json!({"payload": {"v": 2}, "contact": "me", "provider": "p"}),
+    );
+    update(session, id, json!({"schedule": "0 10 * * *"}));
+    let second_run = row(session, id)["next_run_at"].clone();
+    session.execute("SELECT recur.pause($1::uuid, 'holidays')", &[&id]);
+    session.batch("UPDATE recur.recurring_actions SET paused_reason = 'longer holidays'");
+    session.execute("SELECT recur.resume($1::uuid)", &[&id]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&id]);
+    (id, first_run, second_run)
+}
+
+fn instant(value: &Value) -> Option<DateTime<Utc>> {
+    value.as_str().map(|text| text.parse().expect("an instant"))
+}
+
+/// Takes the next run out of one side of an update, or out of the whole detail.
+fn next_run(detail: &mut Value, side: Option<&str>) -> Option<Value> {
+    let values = match side {
+        Some(side) => detail.get_mut(side)?,
+        None => detail,
+    };
+    values.as_object_mut()?.remove("next_run_at")
+}
+
+#[test]
+fn every_change_of_an_action_is_recorded_with_who_and_what() {
+    let cluster = Cluster::start();
+    let mut admin = cluster.database("app");
+    admin.batch(
+        "CREATE ROLE alice LOGIN; CREATE ROLE team; GRANT team TO alice; SET timezone = 'UTC';
+         SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('team', 'author')",
+    );
+    // The actor is the role that alice acts as; who logged in stands beside it.
+    let mut alice = cluster.session_as("alice", "app");
+    alice.batch("SET ROLE team");
+    let (id, first_run, second_run) = live(&mut alice);
+
+    let recorded = events(&mut admin, id);
+    assert!(recorded.iter().all(|(_, actor, _)| actor == "team"));
+    let logins: Vec<String> = admin.column("SELECT DISTINCT login FROM recur.events", &[]);
+    assert_eq!(logins, ["alice"]);
+    let owners: Vec<String> = admin.column("SELECT DISTINCT owner::text FROM recur.events", &[]);
+    assert_eq!(owners, ["team"]);
+    let expected = recorded_life();
     assert_eq!(recorded.len(), expected.len(), "{recorded:?}");
-    for ((kind, _, detail), (expected_kind, expected_detail)) in recorded.iter().zip(expected) {
-        let mut detail = detail.clone();
-        // Where the next run changed with it, that is told as well.
-        let stated = detail.as_object_mut().unwrap();
-        let next = stated.remove("next_run_at");
-        for side in ["old", "new"] {
-            if let Some(next) = stated
-                .get_mut(side)
-                .and_then(|values| values.as_object_mut()?.remove("next_run_at"))
-            {
-                let run = if side == "old" {
-                    &first_run
-                } else {
-                    &second_run
-                };
+    for ((kind, _, mut detail), (expected_kind, expected_detail)) in
+        recorded.into_iter().zip(expected)
+    {
+        // Where the next run changed, that is recorded as well.
+        for (side, run) in [("old", &first_run), ("new", &second_run)] {
+            if let Some(next) = next_run(&mut detail, Some(side)) {
                 assert_eq!(instant(&next), instant(run));
             }
         }
+        let next = next_run(&mut detail, None);
         assert_eq!((kind.as_str(), &detail), (expected_kind, &expected_detail));
         match kind.as_str() {
             "action.created" => assert_eq!(instant(&next.unwrap()), instant(&first_run)),
@@ -135,7 +135,7 @@ fn events_are_announced_when_they_are_committed() {
     listener.batch("LISTEN recur_events");
     session.batch("BEGIN");
     let id: Uuid = session.value(
-        "SELECT id FROM recur.create('n', '@yearly', 'p', 'a', mute => true)",
+        "SELECT recur.create('n', '@yearly', 'p', 'a', mute => true)",
         &[],
     );
     assert_eq!(listener.waiting_notifications(), Vec::<Value>::new());
@@ -143,7 +143,9 @@ fn events_are_announced_when_they_are_committed() {
     let heard = listener.notification();
     assert_eq!(heard["kind"], "action.created");
     assert_eq!(heard["action_id"], id.to_string());
-    assert_eq!(heard["actor"], "postgres");
+    // Every role that may connect can listen: no name, no payload.
+    let said: Vec<&String> = heard.as_object().unwrap().keys().collect();
+    assert_eq!(said, ["action_id", "id", "kind"]);
     let known: bool = session.value(
         "SELECT EXISTS (SELECT FROM recur.events WHERE id = $1 AND kind = 'action.created')",
         &[&heard["id"].as_i64().unwrap()],
@@ -151,12 +153,12 @@ fn events_are_announced_when_they_are_committed() {
     assert!(known);
     for (statement, kind) in [
         (
-            "SELECT recur.update($1, '{\"priority\": 1}')",
+            "SELECT recur.update($1::uuid, '{\"priority\": 1}')",
             "action.updated",
         ),
-        ("SELECT recur.pause($1)", "action.paused"),
-        ("SELECT recur.resume($1)", "action.resumed"),
-        ("SELECT recur.delete($1)", "action.deleted"),
+        ("SELECT recur.pause($1::uuid)", "action.paused"),
+        ("SELECT recur.resume($1::uuid)", "action.resumed"),
+        ("SELECT recur.delete($1::uuid)", "action.deleted"),
     ] {
         session.execute(statement, &[&id]);
         assert_eq!(listener.notification()["kind"], kind);
@@ -165,7 +167,7 @@ fn events_are_announced_when_they_are_committed() {
 
 /// Not by the owner of the action, not by an admin, and not by a superuser's slip.
 #[test]
-fn events_stay_as_they_are() {
+fn events_can_not_be_changed_or_deleted() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");
     session.batch(
@@ -174,19 +176,25 @@ fn events_stay_as_they_are() {
     );
     let mut alice = cluster.session_as("alice", "app");
     alice.batch("SELECT recur.create('n', '@daily', 'p', 'a')");
-    let partition: String = session.value("SELECT tableoid::regclass::text FROM recur.events", &[]);
+    let partition: String = session.value(
+        "SELECT tableoid::regclass::text FROM recur_internal.events",
+        &[],
+    );
+    let tables = ["recur.events", "recur_internal.events", &partition];
     let changes = |table: &str| {
         [
             format!("UPDATE {table} SET actor = 'somebody else'"),
             format!("DELETE FROM {table}"),
         ]
     };
-    let insert = "INSERT INTO recur.events (kind, owner) VALUES ('action.created', 'alice')";
+    let insert = "INSERT INTO recur.events (kind, actor) VALUES ('action.created', 'alice')";
     for mut role in [alice, cluster.session_as("boss", "app")] {
-        for statement in changes("recur.events").iter().chain(&changes(&partition)) {
-            assert_eq!(role.error(statement).0, "42501", "{statement}");
+        for statement in tables.iter().flat_map(|table| changes(table)) {
+            assert_eq!(role.error(&statement).0, "42501", "{statement}");
         }
-        assert_eq!(role.error("TRUNCATE recur.events").0, "42501");
+        for table in &tables[1..] {
+            assert_eq!(role.error(&format!("TRUNCATE {table}")).0, "42501");
+        }
         assert_eq!(role.error(insert).0, "42501");
         assert_eq!(role.count("recur.events"), 1);
     }
@@ -195,14 +203,14 @@ fn events_stay_as_they_are() {
         "events can not be changed or deleted".to_owned(),
         "They are removed by age, with recur.retention.".to_owned(),
     );
-    for statement in changes("recur.events").iter().chain(&changes(&partition)) {
-        assert_eq!(session.error(statement), kept, "{statement}");
+    for statement in tables.iter().flat_map(|table| changes(table)) {
+        assert_eq!(session.error(&statement), kept, "{statement}");
     }
-    assert_eq!(session.error("TRUNCATE recur.events"), kept);
+    assert_eq!(session.error("TRUNCATE recur_internal.events"), kept);
     assert_eq!(session.count("recur.events"), 1);
 }
 
-/// What happens by itself is recorded of a muted action as of any other, but nobody is woken for it.
+/// What happens by itself is recorded of a muted action as of any other, but not announced.
 #[test]
 fn mute_silences_what_happens_by_itself() {
     let cluster = Cluster::shared();
@@ -211,7 +219,7 @@ fn mute_silences_what_happens_by_itself() {
     listener.batch("LISTEN recur_events");
     let [muted, loud] = [true, false].map(|mute| -> Uuid {
         session.value(
-            "SELECT id FROM recur.create('muted ' || $1::boolean, '* * * * * *', 'p', 'a', max_runs => 1, mute => $1)",
+            "SELECT recur.create('muted ' || $1::boolean, '* * * * * *', 'p', 'a', max_runs => 1, mute => $1)",
             &[&mute],
         )
     });

@@ -7,7 +7,7 @@ use uuid::Uuid;
 /// (verdict, explanation, has a dispatch, has an event)
 fn explain(session: &mut Session, action: Uuid, at: DateTime<Utc>) -> (String, String, bool, bool) {
     let row = &session.rows(
-        "SELECT verdict, explanation, dispatch_id IS NOT NULL, event_id IS NOT NULL FROM recur.explain($1, $2)",
+        "SELECT verdict, explanation, dispatch_id IS NOT NULL, event_id IS NOT NULL FROM recur.explain($1::uuid, $2)",
         &[&action, &at],
     )[0];
     (row.get(0), row.get(1), row.get(2), row.get(3))
@@ -16,15 +16,15 @@ fn explain(session: &mut Session, action: Uuid, at: DateTime<Utc>) -> (String, S
 /// An hourly action that has been there for long, and is due from `next` on.
 fn create(session: &mut Session, name: &str, next: DateTime<Utc>, more: &str) -> Uuid {
     let action: Uuid = session.value(
-        &format!("SELECT id FROM recur.create($1, '1h', 'p', 't', starts_at => $2{more})"),
+        &format!("SELECT recur.create($1, '1h', 'p', 't', starts_at => $2{more})"),
         &[&name, &hours_ago(1_000)],
     );
     session.execute(
-        "UPDATE recur.definitions SET created_at = $1",
+        "UPDATE recur_internal.definitions SET created_at = $1",
         &[&hours_ago(900)],
     );
     session.execute(
-        "UPDATE recur.timers SET next_run_at = $2 WHERE action_id = $1",
+        "UPDATE recur_internal.timers SET next_run_at = $2, due_at = $2 WHERE action_id = $1",
         &[&action, &next],
     );
     action
@@ -40,7 +40,7 @@ fn hours_ago(hours: i64) -> DateTime<Utc> {
 }
 
 #[test]
-fn fired_skipped_due_to_come_and_never() {
+fn an_occurrence_is_fired_skipped_due_to_come_or_never_existed() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
@@ -113,11 +113,11 @@ fn fired_skipped_due_to_come_and_never() {
 }
 
 #[test]
-fn ahead_of_its_time() {
+fn an_occurrence_that_was_dispatched_ahead_is_to_come() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(-1), ", horizon => '3 hours'");
-    session.batch("UPDATE recur.timers SET due_at = now(); SELECT recur.tick()");
+    session.batch("UPDATE recur_internal.timers SET due_at = now(); SELECT recur.tick()");
     let (verdict, words, dispatch, _) = explain(&mut session, action, hours_ago(-2));
     assert_eq!((verdict.as_str(), dispatch), ("to come", true));
     assert_eq!(
@@ -142,11 +142,11 @@ fn an_overlap_is_named() {
 }
 
 #[test]
-fn a_pause_is_told_when_it_is_over_and_before() {
+fn a_pause_is_named_while_it_lasts_and_afterwards() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(5), "");
-    session.execute("SELECT recur.pause($1, 'holidays')", &[&action]);
+    session.execute("SELECT recur.pause($1::uuid, 'holidays')", &[&action]);
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(3));
     assert_eq!(
         (verdict.as_str(), words.as_str()),
@@ -159,7 +159,7 @@ fn a_pause_is_told_when_it_is_over_and_before() {
         "the action is paused: holidays; unless it is resumed before, nothing fires"
     );
 
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     let (verdict, words, _, event) = explain(&mut session, action, hours_ago(3));
     assert_eq!((verdict.as_str(), event), ("skipped", true));
     assert!(
@@ -176,12 +176,12 @@ fn a_pause_is_told_when_it_is_over_and_before() {
 }
 
 #[test]
-fn errors_are_named_and_what_was_missed_meanwhile_is_told() {
+fn errors_are_named_and_so_is_what_was_missed_meanwhile() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(2), "");
     session.batch(
-        "ALTER TABLE recur.live_dispatches ADD CONSTRAINT nothing CHECK (false) NOT VALID;
+        "ALTER TABLE recur_internal.live_dispatches ADD CONSTRAINT nothing CHECK (false) NOT VALID;
          SELECT recur.tick()",
     );
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(1));
@@ -191,29 +191,31 @@ fn errors_are_named_and_what_was_missed_meanwhile_is_told() {
         "it is due, but could not be dispatched: new row for relation \"live_dispatches\" violates check constraint \
          \"nothing\" (SQLSTATE 23514)"
     );
-    session.batch("UPDATE recur.timers SET error_count = 9, due_at = now(); SELECT recur.tick()");
+    session.batch(
+        "UPDATE recur_internal.timers SET error_count = 9, due_at = now(); SELECT recur.tick()",
+    );
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(1));
     assert_eq!(verdict, "skipped");
     assert!(
         words.starts_with("the action is paused: 10 errors in a row, the last: new row"),
         "{words}"
     );
-    session.batch("ALTER TABLE recur.live_dispatches DROP CONSTRAINT nothing");
-    session.execute("SELECT recur.resume($1)", &[&action]);
+    session.batch("ALTER TABLE recur_internal.live_dispatches DROP CONSTRAINT nothing");
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
     let (verdict, _, _, event) = explain(&mut session, action, hours_ago(1));
     assert_eq!(
         (verdict.as_str(), event),
         ("skipped", true),
-        "what it missed while it was paused is told"
+        "what it missed while it was paused is named"
     );
 }
 
 #[test]
-fn before_it_was_created_and_after_it_ended() {
+fn there_are_no_occurrences_before_the_creation_and_after_the_end() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action: Uuid = session.value(
-        "SELECT id FROM recur.create('young', '1h', 'p', 't', starts_at => $1)",
+        "SELECT recur.create('young', '1h', 'p', 't', starts_at => $1)",
         &[&hours_ago(1_000)],
     );
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(3));
@@ -222,7 +224,7 @@ fn before_it_was_created_and_after_it_ended() {
         words.starts_with("the action was created later, at "),
         "{words}"
     );
-    session.execute("SELECT recur.delete($1)", &[&action]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&action]);
 
     let ended = create(&mut session, "ended", hours_ago(0), ", max_runs => 1");
     session.batch("SELECT recur.tick()");
@@ -241,7 +243,7 @@ fn a_reschedule_is_named() {
     let mut session = cluster.database("app");
     let action = create(&mut session, "a", hours_ago(1), "");
     session.execute(
-        "SELECT recur.update($1, '{\"schedule\": \"7h\"}')",
+        "SELECT recur.update($1::uuid, '{\"schedule\": \"7h\"}')",
         &[&action],
     );
     let (verdict, words, _, event) = explain(&mut session, action, hours_ago(1));

@@ -1,4 +1,4 @@
-//! Finding actions: the filters, the pages, and the index that each filter uses; the time machine.
+//! Finding actions: the filters, the pages, and the index that each filter uses.
 
 use pg_recur_tests::{Cluster, Session};
 use uuid::Uuid;
@@ -67,6 +67,12 @@ fn filters_narrow_and_combine() {
             .collect();
         assert_eq!(names(&mut session, arguments), expected, "{arguments}");
     }
+}
+
+#[test]
+fn bad_limits_and_unknown_actions_are_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
     for (arguments, message) in [
         ("\"limit\" => 0", "invalid limit \"0\": must be at least 1"),
         (
@@ -126,10 +132,45 @@ fn pages_are_stable() {
             "SELECT recur.create('first', '@yearly', 'p', 'a', namespace => 'a',
                                  on_existing => 'add_another')",
         );
-        session.execute("SELECT recur.delete($1)", &[last]);
+        session.execute("SELECT recur.delete($1::uuid)", &[last]);
         seen.extend(page);
     }
     assert_eq!(seen, everything);
+}
+
+/// 50,000 actions with a dispatch each, most of them of `app` and some of `alice`.
+fn fill(session: &mut Session) {
+    session.batch(
+        "CREATE ROLE alice; SELECT recur.grant_access('alice', 'author');
+         CREATE ROLE app; SELECT recur.grant_access('app', 'author');
+         SET ROLE alice; SELECT recur.create('of alice', '@daily', 'p', 'a');
+         SET ROLE app; SELECT recur.create('of app', '@daily', 'p', 'a'); RESET ROLE",
+    );
+    // Rows as create would make them, in bulk.
+    session.batch(
+        "CREATE TEMP TABLE made AS
+         SELECT i, gen_random_uuid() AS id, o.id AS owner_id, i % 1000 <> 0 AS enabled
+           FROM generate_series(1, 50000) AS i
+           JOIN recur_internal.owners AS o ON o.name = CASE WHEN i % 200 = 0 THEN 'alice' ELSE 'app' END;
+         INSERT INTO recur_internal.definitions
+         SELECT d.* FROM made AS m, recur_internal.definitions AS t,
+                jsonb_populate_record(t, jsonb_build_object(
+                    'id', m.id, 'name', 'name ' || i, 'namespace', 'ns' || i % 500, 'tenant', 'tenant' || i % 1000,
+                    'subject', 'subject ' || i, 'owner_id', m.owner_id,
+                    'labels', jsonb_build_object('customer', (i % 2000)::text))) AS d
+          WHERE t.name = 'of app';
+         INSERT INTO recur_internal.timers (action_id, enabled, next_run_at, due_at, run_count, error_count)
+         SELECT id, enabled, n.next, n.next, 0, 0
+           FROM made, LATERAL (SELECT CASE WHEN enabled THEN now() + interval '1 day' END AS next) AS n;
+         INSERT INTO recur_internal.progress (action_id, completed_count, failed_count, failed_in_a_row,
+                                              context_version)
+         SELECT id, 0, 0, 0, 1 FROM made;
+         SELECT count(recur.trigger(id)) FROM made",
+    );
+    session.batch("VACUUM ANALYZE recur_internal.definitions");
+    session.batch("VACUUM ANALYZE recur_internal.timers");
+    session.batch("VACUUM ANALYZE recur_internal.progress");
+    session.batch("VACUUM ANALYZE recur_internal.live_dispatches");
 }
 
 /// The plans on a table with statistics: each filter, alone, reaches its rows through an index, for a superuser and for
@@ -138,28 +179,9 @@ fn pages_are_stable() {
 fn every_filter_has_an_index() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut session = cluster.database("app");
-    session.batch("CREATE ROLE alice; CREATE ROLE app; SELECT recur.grant_access('app', 'reader')");
-    // Rows as create would make them, in bulk.
-    session.batch(
-        "INSERT INTO recur.definitions (name, namespace, tenant, subject, owner, labels, schedule, provider,
-                                        action_type)
-         SELECT 'name ' || i, 'ns' || i % 500, 'tenant' || i % 1000, 'subject ' || i,
-                CASE WHEN i % 200 = 0 THEN 'alice' ELSE 'app' END,
-                jsonb_build_object('customer', (i % 2000)::text), '@daily', 'p', 'a'
-           FROM generate_series(1, 50000) AS i;
-         INSERT INTO recur.timers (action_id, tenant, enabled, next_run_at)
-         SELECT id, tenant, i % 1000 <> 0, CASE WHEN i % 1000 <> 0 THEN now() + interval '1 day' END
-           FROM (SELECT id, tenant, row_number() OVER () AS i FROM recur.definitions) AS d;
-         INSERT INTO recur.progress (action_id) SELECT id FROM recur.definitions;
-         INSERT INTO recur.live_dispatches (id, action_id, scheduled_at, trigger, owner, provider, action_type)
-         SELECT gen_random_uuid(), id, now(), 'schedule', owner, 'p', 'a' FROM recur.definitions",
-    );
-    session.batch("VACUUM ANALYZE recur.definitions");
-    session.batch("VACUUM ANALYZE recur.timers");
-    session.batch("VACUUM ANALYZE recur.progress");
-    session.batch("VACUUM ANALYZE recur.live_dispatches");
+    fill(&mut session);
     let some: Uuid = session.value(
-        "SELECT id FROM recur.definitions WHERE name = 'name 4001'",
+        "SELECT id FROM recur_internal.definitions WHERE name = 'name 4001'",
         &[],
     );
     for (call, index) in [
@@ -193,7 +215,8 @@ fn every_filter_has_an_index() {
         (format!("history('{some}')"), "live_dispatches_of_action"),
     ] {
         for role in ["postgres", "app"] {
-            let plan = plan_of(&cluster, role, &call);
+            let call = format!("SELECT count(*) FROM recur.{call}");
+            let plan = cluster.plans("app", role, &call);
             assert!(
                 plan.contains(index),
                 "{role}: {call} does not use {index}:\n{plan}"
@@ -208,16 +231,4 @@ fn every_filter_has_an_index() {
             );
         }
     }
-}
-
-/// What the server itself logs of the statements that a function runs.
-fn plan_of(cluster: &Cluster, role: &str, call: &str) -> String {
-    let script = format!(
-        "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
-         SET auto_explain.log_level = notice; SET ROLE {role}; SELECT count(*) FROM recur.{call};"
-    );
-    let output = cluster.psql("app", &script);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{text}");
-    text
 }

@@ -1,3 +1,5 @@
+//! What people look at: lists, explanations, statistics, events.
+
 mod doctor;
 mod events;
 mod explain;

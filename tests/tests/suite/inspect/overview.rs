@@ -14,7 +14,7 @@ fn the_overview_fits_a_terminal() {
                              '{\"every\": 2, \"unit\": \"week\", \"days_of_week\": [\"tue\", \"thu\", \"sat\"]}',
                                     'p', 'a');
          SELECT recur.create('far', '0 0 29 2 *', 'p', 'a', timezone => 'Asia/Kolkata');
-         SELECT recur.pause(id) FROM recur.create('paused', '@daily', 'p', 'a');
+         SELECT recur.pause(recur.create('paused', '@daily', 'p', 'a'));
          SELECT recur.create('ends', '* * * * * *', 'p', 'a', max_runs => 1)",
     );
     eventually("one has ended", || {

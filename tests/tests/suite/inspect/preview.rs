@@ -1,29 +1,36 @@
 //! What is to come: preview, compare and forecast.
 
+use pg_recur_tests::actions::row;
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// Every day at nine in Berlin, five times.
+fn create_in_berlin(session: &mut Session) -> Uuid {
+    session.value(
+        "SELECT recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z',
+                             max_runs => 5)",
+        &[],
+    )
+}
+
+/// What a query returns, as an array of objects.
+fn rows(session: &mut Session, query: &str) -> Value {
+    session.value(
+        &format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"),
+        &[],
+    )
+}
+
 #[test]
-fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
+fn preview_shows_the_occurrences_of_an_action() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("SET timezone = 'UTC'");
-    let id: Uuid = session.value(
-        "SELECT id
-           FROM recur.create('n', '0 9 * * *', 'p', 'a', timezone => 'Europe/Berlin', starts_at => '2099-01-01Z',
-                             max_runs => 5)",
-        &[],
-    );
-    let rows = |session: &mut Session, query: &str| -> Value {
-        session.value(
-            &format!("SELECT coalesce(jsonb_agg(to_jsonb(q)), '[]') FROM {query} AS q"),
-            &[],
-        )
-    };
+    let id = create_in_berlin(&mut session);
     let preview = rows(
         &mut session,
-        &format!("recur.preview('{id}', '2099-06-01Z', 2)"),
+        &format!("recur.preview('{id}'::uuid, NULL, '2099-06-01Z', 2)"),
     );
     assert_eq!(preview[0]["occurrence"], "2099-06-01T07:00:00+00:00");
     assert_eq!(preview[0]["local_time"], "2099-06-01T09:00:00");
@@ -31,15 +38,22 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
     // No more than max_runs leaves it.
     let whole = rows(
         &mut session,
-        &format!("recur.preview('{id}', '2099-06-01Z', 20)"),
+        &format!("recur.preview('{id}'::uuid, NULL, '2099-06-01Z', 20)"),
     );
     assert_eq!(whole.as_array().unwrap().len(), 5);
     assert_eq!(
         session.value::<String>("SELECT recur.describe($1::uuid)", &[&id]),
         session.value::<String>("SELECT recur.describe('0 9 * * *', 'Europe/Berlin')", &[])
     );
+}
 
-    let before: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
+#[test]
+fn compare_shows_what_an_update_would_do_and_does_nothing() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    let id = create_in_berlin(&mut session);
+    let before = row(&mut session, id);
     let compared = rows(
         &mut session,
         &format!("recur.compare('{id}', '{{\"schedule\": \"0 10 * * *\"}}', 2)"),
@@ -47,8 +61,10 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
     assert_eq!(
         compared,
         json!([
-            {"number": 1, "current_occurrence": "2099-01-01T08:00:00+00:00", "new_occurrence": "2099-01-01T09:00:00+00:00", "note": "01:00:00 later"},
-            {"number": 2, "current_occurrence": "2099-01-02T08:00:00+00:00", "new_occurrence": "2099-01-02T09:00:00+00:00", "note": "01:00:00 later"},
+            {"number": 1, "current_occurrence": "2099-01-01T08:00:00+00:00",
+             "new_occurrence": "2099-01-01T09:00:00+00:00", "note": "01:00:00 later"},
+            {"number": 2, "current_occurrence": "2099-01-02T08:00:00+00:00",
+             "new_occurrence": "2099-01-02T09:00:00+00:00", "note": "01:00:00 later"},
         ])
     );
     let notes = |session: &mut Session, changes: &str| -> Vec<String> {
@@ -88,7 +104,7 @@ fn preview_and_compare_show_what_an_update_would_do_and_do_nothing() {
         "22023",
         "invalid change \"x\": an action has no such column",
     );
-    let after: Value = session.value("SELECT to_jsonb(a) FROM recur.get($1) AS a", &[&id]);
+    let after = row(&mut session, id);
     assert_eq!(before, after);
 }
 
@@ -120,4 +136,41 @@ fn the_forecast_counts_what_is_coming_minute_by_minute() {
                                                                                           within 31 days after \
                                                                                           \"from\", which is \
                                                                                           2099-01-01 00:00:00+00");
+}
+
+/// Literals have no type: with three of them, the form for ids must not be as good a match.
+#[test]
+fn literals_alone_mean_a_schedule() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET timezone = 'UTC'");
+    for (arguments, first) in [
+        ("'0 9 * * *'", None),
+        ("'0 9 * * *', 'UTC'", None),
+        (
+            "'0 9 * * *', 'UTC', '2027-01-01'",
+            Some("2027-01-01T09:00:00+00:00"),
+        ),
+        (
+            "'0 9 * * *', 'Europe/Berlin', '2027-01-01', '3'",
+            Some("2027-01-01T08:00:00+00:00"),
+        ),
+    ] {
+        let shown = rows(&mut session, &format!("recur.preview({arguments})"));
+        assert!(shown.as_array().unwrap().len() >= 3, "{arguments}");
+        if let Some(first) = first {
+            assert_eq!(shown[0]["occurrence"], first, "{arguments}");
+        }
+    }
+    // An action, as it is and as it would be in another zone.
+    let id = create_in_berlin(&mut session);
+    for (zone, occurrence) in [
+        ("NULL", "2099-06-01T07:00:00+00:00"),
+        ("'Asia/Tokyo'", "2099-06-01T00:00:00+00:00"),
+    ] {
+        let call = format!("recur.preview('{id}'::uuid, {zone}, '2099-05-31 23:00Z', 1)");
+        let shown = rows(&mut session, &call);
+        assert_eq!(shown[0]["occurrence"], occurrence, "{zone}");
+        assert_eq!(shown[0]["local_time"], "2099-06-01T09:00:00", "{zone}");
+    }
 }

@@ -23,7 +23,7 @@ fn every_tick_is_counted() {
         "SELECT recur.create('a', '@hourly', 'p', 't', starts_at => '2030-01-01Z');
          SELECT recur.create('b', '@hourly', 'p', 't', starts_at => '2030-01-01Z', max_runs => 1);
          SELECT recur.create('c', '@hourly', 'p', 'cursed', starts_at => '2030-01-01Z');
-         ALTER TABLE recur.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed')",
+         ALTER TABLE recur_internal.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed')",
     );
     session.tick("2029-12-31Z");
     assert!(stats(&mut session).is_empty(), "there was nothing to do");
@@ -48,9 +48,11 @@ fn lateness_is_from_due_to_dispatched() {
     let mut session = cluster.database("app");
     session.batch(
         "SELECT count(recur.create('a' || n, '@yearly', 'p', 't')) FROM generate_series(1, 100) AS n;
-         UPDATE recur.timers SET next_run_at = now() - interval '2 seconds';
-         UPDATE recur.timers SET next_run_at = now() - interval '10 minutes'
-          WHERE action_id = (SELECT action_id FROM recur.timers LIMIT 1);
+         UPDATE recur_internal.timers SET next_run_at = now() - interval '2 seconds',
+                                          due_at = now() - interval '2 seconds';
+         UPDATE recur_internal.timers SET next_run_at = now() - interval '10 minutes',
+                                          due_at = now() - interval '10 minutes'
+          WHERE action_id = (SELECT action_id FROM recur_internal.timers LIMIT 1);
          SELECT recur.tick()",
     );
     let row = &session.rows(
@@ -72,7 +74,7 @@ fn what_is_written_ahead_of_its_time_is_not_late_yet() {
     session.batch(
         "SELECT recur.create('ahead', '@yearly', 'p', 't', horizon_count => 2);
          SELECT recur.create('delayed', '@yearly', 'p', 't', jitter => '300 days');
-         UPDATE recur.timers SET next_run_at = now() WHERE action_id = recur.id_of('delayed');
+         UPDATE recur_internal.timers SET next_run_at = now(), due_at = now() WHERE action_id = recur.id_of('delayed');
          SELECT recur.tick()",
     );
     let row = &session.rows(
@@ -89,7 +91,7 @@ fn workers_show_what_they_do_and_wait_for() {
     let cluster = Cluster::preloaded("recur.dispatchers = 2");
     let mut session = cluster.database("app");
     session.batch("SELECT recur.create('a', '@yearly', 'p', 't')");
-    let view = "SELECT duty || ' ' || state || ' ' || coalesce(waits_for, '-') FROM recur.workers
+    let view = "SELECT kind || ' ' || state || ' ' || coalesce(waits_for, '-') FROM recur.workers
                  WHERE database = 'app' AND pid IN (SELECT pid FROM pg_stat_activity) ORDER BY 1";
     let asleep = "sleeping the next instant, or a change";
     eventually("all sleep", || {
@@ -109,7 +111,7 @@ fn workers_show_what_they_do_and_wait_for() {
 
     // One that waits for a lock says so.
     let mut blocker = cluster.session("app");
-    blocker.batch("BEGIN; LOCK TABLE recur.timers IN ACCESS EXCLUSIVE MODE");
+    blocker.batch("BEGIN; LOCK TABLE recur_internal.timers IN ACCESS EXCLUSIVE MODE");
     // After this it looks at the timers.
     session.batch("SELECT pg_reload_conf()");
     let mut observer = cluster.session("app");
@@ -133,11 +135,11 @@ fn workers_show_what_they_do_and_wait_for() {
 fn a_worker_that_fails_backs_off_and_says_so() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
-    fill_disk(&mut session, "INSERT", "recur.live_dispatches");
+    fill_disk(&mut session, "INSERT", "recur_internal.live_dispatches");
     session.batch("SELECT recur.create('a', '* * * * * *', 'p', 't')");
     eventually("it backs off", || {
         let waits = "SELECT waits_for FROM recur.workers
-                      WHERE database = current_database() AND state = 'backing off' AND duty = 'dispatcher'";
+                      WHERE database = current_database() AND state = 'backing off' AND kind = 'dispatcher'";
         session.texts(waits, &[]) == ["the next try, after an error"]
     });
     let failed: i64 = session.value("SELECT failed_batches FROM recur.stats", &[]);
@@ -146,6 +148,6 @@ fn a_worker_that_fails_backs_off_and_says_so() {
     eventually("it goes on by itself", || {
         session.value::<i64>("SELECT run_count FROM recur.recurring_actions", &[]) > 0
     });
-    let blamed: i32 = session.value("SELECT error_count FROM recur.recurring_actions", &[]);
-    assert_eq!(blamed, 0, "a full disk is nobody's fault");
+    let errors: i32 = session.value("SELECT error_count FROM recur.recurring_actions", &[]);
+    assert_eq!(errors, 0, "a full disk is no error of the action");
 }

@@ -3,7 +3,7 @@
 use pg_recur_tests::{Cluster, Session, eventually};
 use std::process::Command;
 
-/// Dispatches nothing until it is told to: what is compared stands still.
+/// Dispatches nothing until it is enabled: what is compared stands still.
 pub(super) const STILL: &str = "recur.enabled = off";
 
 fn run(mut command: Command) -> String {
@@ -33,55 +33,73 @@ fn fill(cluster: &Cluster, owner: &str) {
          SELECT recur.create('yearly', '@yearly', 'p', 'a', timezone => 'Europe/Berlin', context => '{\"n\": 1}',
                              subject => 's');
          SELECT recur.update(recur.id_of('yearly', subject => 's'), '{\"context\": {\"n\": 2}}');
-         SELECT recur.pause(id, 'holidays') FROM recur.create('paused', '3h', 'p', 'a', starts_at => '2020-01-01Z');
+         SELECT recur.pause(id, 'holidays')
+           FROM recur.create('paused', '3h', 'p', 'a', starts_at => '2020-01-01Z') AS id;
          SELECT recur.create('twin', '90m', 'p', 'a');
          SELECT recur.create('twin', '90m', 'p', 'a', on_existing => 'add_another');
-         SELECT recur.delete(id) FROM recur.create('gone', '@daily', 'p', 'a');
+         SELECT recur.delete(id) FROM recur.create('gone', '@daily', 'p', 'a') AS id;
          SELECT recur.create('later', '0 0 29 2 *', 'p', 'a',
-                             retry_backoff => '{\"base\": \"1 s\", \"factor\": 1.5, \"cap\": \"1 min\"}')",
+                             retry_backoff => '{\"base\": \"1 s\", \"factor\": 1.5, \"cap\": \"1 min\"}');
+         SELECT recur.trigger(id) FROM recur.recurring_actions, generate_series(1, 5);
+         SELECT recur.receive('p', 'a', '\\x00ff')",
     );
+    let mut superuser = cluster.session("app");
     // What a year does to it: an end in the past must not hinder the restore.
-    session.batch(
-        "UPDATE recur.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'paused';
-         UPDATE recur.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z',
+    superuser.batch(
+        "UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z' WHERE name = 'paused';
+         UPDATE recur_internal.timers SET ended_reason = 'expired', run_count = 7, last_run_at = '2020-05-31Z',
                 last_error = 'e', error_count = 1
            WHERE action_id = recur.id_of('paused');
-         SELECT recur._turn_history('7 days', now() - interval '3 days'); SELECT recur._turn_history('7 days', now())",
+         SELECT recur_internal.open_next_partition('7 days', now() - interval '3 days');
+         SELECT recur_internal.open_next_partition('7 days', now())",
     );
-    for (table, status) in [
-        ("live_dispatches", "pending"),
-        ("live_dispatches", "running"),
-        ("finished_dispatches", "completed"),
-        ("finished_dispatches", "cancelled"),
-    ] {
-        session.batch(&format!(
-            "INSERT INTO recur.{table} (id, action_id, scheduled_at, trigger, namespace, tenant, owner, provider,
-                                        action_type,
-                    payload, raw_payload, metadata, priority, status, attempt, releases, max_attempts, available_at,
-                    cancel_requested, created_at, errors)
-             SELECT gen_random_uuid(), id, now(), 'schedule', namespace, tenant, owner, provider, action_type,
-                    payload, '\\x00ff',
-                    '{{}}', 0, '{status}', 1, 0, 3, now(), false, now(), '[1]' FROM recur.recurring_actions"
+    // Dispatches in every state: pending after a failure, running, completed, failed, cancelled, and pending.
+    superuser.batch(
+        "SELECT recur.fail(id, attempt, 'broken') FROM recur.claim(6);
+         SELECT recur.complete(id, attempt, '{\"n\": 1}', '{\"n\": 3}') FROM recur.claim(6);
+         SELECT recur.fail(id, attempt, 'broken', retry => false) FROM recur.claim(6);
+         SELECT recur.cancel(id) FROM recur.claim(2);
+         SELECT recur.cancel(id) FROM (SELECT id FROM recur.dispatches WHERE attempt = 0 LIMIT 3) AS d;
+         SELECT recur.claim(3)",
+    );
+    leave(cluster);
+}
+
+/// Two owners whose roles are gone.
+fn leave(cluster: &Cluster) {
+    for leaver in ["first_leaver", "second_leaver"] {
+        let mut superuser = cluster.session("app");
+        superuser.batch(&format!(
+            "CREATE ROLE {leaver} LOGIN; SELECT recur.grant_access('{leaver}', 'author')"
+        ));
+        cluster
+            .session_as(leaver, "app")
+            .batch("SELECT recur.create('of one who left', '@yearly', 'p', 'a')");
+        superuser.batch(&format!(
+            "SELECT recur.revoke_access('{leaver}'); DROP ROLE {leaver}"
         ));
     }
 }
 
-/// Every row of every table of the extension, and what comes next.
+/// Every row of every table and view of the extension, and what comes next. Oids of roles differ between clusters, and
+/// three views say how the server is doing.
 fn contents(session: &mut Session) -> Vec<String> {
     session.batch("SET timezone = 'UTC'");
     let tables: Vec<String> = session.column(
         "SELECT oid::regclass::text FROM pg_class
-          WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'v', 'S')
-            AND relname <> 'overview' ORDER BY 1",
+          WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace) AND relkind IN ('r', 'v', 'S')
+            AND oid <> ALL ('{recur.overview,recur.stats,recur.workers}'::regclass[]) ORDER BY 1",
         &[],
     );
     tables
         .iter()
         .flat_map(|table| {
-            let columns = if table == "recur.event_ids" {
-                "last_value"
-            } else {
-                "t.*"
+            let columns = match table.as_str() {
+                "recur_internal.event_ids" | "recur_internal.owners_id_seq" => "last_value",
+                "recur_internal.owners" => "id, name",
+                "recur_internal.levels" => "name, level",
+                "recur_internal.dispatch_templates" => "to_jsonb(t) - 'definition'",
+                _ => "t.*",
             };
             session.column(
                 &format!(
@@ -110,6 +128,8 @@ fn a_dump_brings_everything_back() {
         let (source, target) = (Cluster::preloaded(STILL), Cluster::preloaded(STILL));
         prepare(&source, owner);
         fill(&source, owner);
+        // Roles have other oids there.
+        target.session("postgres").batch("CREATE ROLE earlier");
         prepare(&target, owner);
         let file = source.folder().join("dump");
         let mut dump = source.program("pg_dump", owner);
@@ -119,6 +139,10 @@ fn a_dump_brings_everything_back() {
         // Where the other cluster's programs find it.
         let mut restore = target.program("pg_restore", owner);
         restore.args(["--exit-on-error", "--dbname=app"]).arg(&file);
+        // Only a superuser may restore the access lists of what a superuser owns. The levels come back all the same.
+        if owner != "postgres" {
+            restore.arg("--no-privileges");
+        }
         run(restore);
 
         let (before, after) = (
@@ -133,40 +157,51 @@ fn a_dump_brings_everything_back() {
             "live_dispatches",
             "finished_dispatches_",
             "events_",
-            "history_turns",
+            "history_partitions",
             "event_ids",
+            "owners",
+            "levels",
         ] {
+            let name = format!("recur_internal.{table}");
             assert!(
-                before
-                    .iter()
-                    .any(|row| row.starts_with(&format!("recur.{table}"))),
+                before.iter().any(|row| row.starts_with(&name)),
                 "nothing in {table}"
             );
         }
         assert_eq!(before, after, "{owner}");
+        // Owners are the roles of the same names; those who left own nothing that anybody sees but admins.
+        let mut session = target.session("app");
+        assert_eq!(
+            session.texts(
+                "SELECT concat_ws(' ', name, pg_get_userbyid(role)) FROM recur_internal.owners ORDER BY id",
+                &[]
+            ),
+            ["alice alice", "first_leaver", "second_leaver"]
+        );
         // The rights that were handed out, too.
         let mut alice = target.session_as("alice", "app");
         assert_eq!(alice.count("recur.recurring_actions"), 6);
         alice.batch("SELECT recur.update(recur.id_of('twin'), '{\"priority\": 1}')");
-        assert_eq!(
-            target
-                .session_as("worker", "app")
-                .error("SELECT recur.pause_all()")
-                .0,
-            "42501"
-        );
-        let owners: Vec<String> = target.session("app").value(
-            "SELECT array_agg(DISTINCT o)
-               FROM (SELECT pg_get_userbyid(relowner)::text FROM pg_class WHERE relnamespace = 'recur'::regnamespace
-              UNION ALL SELECT pg_get_userbyid(proowner)::text FROM pg_proc
-               WHERE pronamespace = 'recur'::regnamespace) AS x (o)",
+        let mut worker = target.session_as("worker", "app");
+        assert_eq!(worker.error("SELECT recur.pause_all()").0, "42501");
+        assert_eq!(worker.count("recur.claim(10)"), 0);
+        // A superuser owns every object, but for the view that authors write to.
+        let others = session.texts(
+            "SELECT concat_ws(' ', oid::regclass, relowner::regrole) FROM pg_class
+              WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+                AND relowner <> 'postgres'::regrole
+             UNION ALL
+             SELECT concat_ws(' ', oid::regprocedure, proowner::regrole) FROM pg_proc
+              WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+                AND proowner <> 'postgres'::regrole",
             &[],
         );
-        assert_eq!(
-            owners,
-            [owner],
-            "everything belongs to whoever created the extension"
+        assert_eq!(others, ["recur.recurring_actions recur_views"]);
+        let owns_extension: bool = session.value(
+            "SELECT extowner = $1::text::regrole FROM pg_extension WHERE extname = 'pg_recur'",
+            &[&owner],
         );
+        assert!(owns_extension, "{owner} restored the extension");
         fires(&target);
     }
 }
@@ -182,7 +217,7 @@ fn a_dump_of_the_schema_alone_has_no_rows_and_works() {
     let script = run(dump);
     assert!(script.contains("CREATE EXTENSION IF NOT EXISTS pg_recur"));
     assert!(
-        !script.contains("CREATE TABLE recur."),
+        !script.contains("CREATE TABLE recur") && !script.contains("CREATE VIEW recur"),
         "what belongs to the extension is not dumped as if it were the user's"
     );
     let output = target.psql("app", &script);

@@ -1,7 +1,7 @@
 //! Where the extension can be created, and that it can be dropped and created again.
 
 use pg_recur_tests::workers::{dispatchers, starts_to_fire};
-use pg_recur_tests::{Cluster, eventually};
+use pg_recur_tests::{Cluster, eventually, overtake};
 
 #[test]
 fn the_extension_can_be_dropped_and_created_again() {
@@ -39,13 +39,33 @@ fn without_preload_everything_works_but_the_worker() {
 }
 
 #[test]
-fn a_schema_that_somebody_else_made_is_not_adopted() {
+fn a_schema_that_exists_already_is_not_adopted() {
     let cluster = Cluster::quiet();
     cluster.empty_database("app", "");
     let mut session = cluster.session("app");
     session.batch("CREATE SCHEMA recur");
     let (code, ..) = session.error("CREATE EXTENSION pg_recur");
     assert_eq!(code, "42P06");
+}
+
+/// The role of the engine belongs to the whole server: of two installations that create it, one waits for the other.
+#[test]
+fn two_databases_can_create_the_extension_at_the_same_time() {
+    let cluster = Cluster::with("");
+    cluster.empty_database("first", "");
+    cluster.empty_database("second", "");
+    let mut first = cluster.session("first");
+    first.batch("BEGIN; CREATE EXTENSION pg_recur");
+    overtake(
+        &cluster,
+        "second",
+        |second| second.batch("CREATE EXTENSION pg_recur"),
+        || first.batch("COMMIT"),
+    );
+    for database in ["first", "second"] {
+        let mut session = cluster.session(database);
+        session.batch("SELECT recur.create('n', '@daily', 'p', 'a')");
+    }
 }
 
 /// Texts go through Rust, whose strings are UTF-8.

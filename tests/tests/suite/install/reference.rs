@@ -10,50 +10,88 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "<!-- From here on generated from the catalog:";
 const COMMAND: &str = "UPDATE_DOCS=1 cargo test -p pg_recur-tests --test suite reference";
 
+const UNCOMMENTED: &str = "
+    SELECT 'function ' || oid::regprocedure FROM pg_proc
+     WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+       AND obj_description(oid, 'pg_proc') IS NULL
+    UNION ALL
+    SELECT 'relation ' || oid::regclass FROM pg_class
+     WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+       AND relkind IN ('r', 'p', 'v', 'm', 'S') AND obj_description(oid, 'pg_class') IS NULL
+    UNION ALL
+    SELECT 'column ' || c.oid::regclass || '.' || a.attname
+      FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE c.relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+       AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition AND col_description(c.oid, a.attnum) IS NULL
+    UNION ALL
+    SELECT 'type ' || oid::regtype FROM pg_type
+     WHERE typnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+       AND typtype IN ('d', 'e') AND obj_description(oid, 'pg_type') IS NULL
+    UNION ALL
+    SELECT 'setting ' || name FROM pg_settings WHERE name LIKE 'recur.%' AND coalesce(short_desc, '') = ''
+    UNION ALL
+    SELECT 'schema ' || nspname FROM pg_namespace
+     WHERE nspname IN ('recur', 'recur_internal') AND obj_description(oid, 'pg_namespace') IS NULL
+    UNION ALL
+    SELECT 'role' WHERE shobj_description('recur_engine'::regrole, 'pg_authid') IS NULL
+    UNION ALL
+    SELECT 'extension'
+     WHERE NOT EXISTS (SELECT FROM pg_extension
+                        WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')";
+
+/// C functions whose caller's search_path can't matter: they run no query, or one that names its table with the schema
+/// and no operator, for every row of a view.
+const WITHOUT_SEARCH_PATH: [&str; 20] = [
+    "recur.describe",
+    "recur.is_valid_schedule",
+    "recur.next_occurrence",
+    "recur.preview",
+    "recur.tzdata_version",
+    "recur_internal.canonical_schedule",
+    "recur_internal.canonical_timezone",
+    "recur_internal.counts_from_start",
+    "recur_internal.dispatch_id",
+    "recur_internal.extension_created",
+    "recur_internal.group_is_free",
+    "recur_internal.is_preloaded",
+    "recur_internal.library_version",
+    "recur_internal.occurrences_around",
+    "recur_internal.occurrences_by_minute",
+    "recur_internal.owner_changed",
+    "recur_internal.owner_name",
+    "recur_internal.rows_restored",
+    "recur_internal.sees_all",
+    "recur_internal.visible_owners",
+];
+
 /// Every object says what it is: in psql, \d+ and \df+ are the manual.
 #[test]
 fn everything_has_a_comment() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let silent = session.texts("SELECT 'function ' || oid::regprocedure FROM pg_proc
-                                 WHERE pronamespace = 'recur'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL
-                                UNION ALL
-                                SELECT 'relation ' || oid::regclass FROM pg_class
-                                 WHERE relnamespace = 'recur'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
-                                   AND obj_description(oid, 'pg_class') IS NULL
-                                UNION ALL
-                                SELECT 'column ' || c.oid::regclass || '.' || a.attname
-                                  FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                                 WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND NOT c.relispartition
-                                   AND col_description(c.oid, a.attnum) IS NULL
-                                UNION ALL
-                                SELECT 'type ' || oid::regtype FROM pg_type
-                                 WHERE typnamespace = 'recur'::regnamespace AND typtype IN ('d', 'e')
-                                   AND obj_description(oid, 'pg_type') IS NULL
-                                UNION ALL
-                                SELECT 'setting ' || name FROM pg_settings WHERE name LIKE 'recur.%' AND coalesce(short_desc, '') = ''
-                                UNION ALL
-                                SELECT 'schema' WHERE obj_description('recur'::regnamespace, 'pg_namespace') IS NULL
-                                UNION ALL
-                                SELECT 'extension'
-                                 WHERE NOT EXISTS (SELECT FROM pg_extension
-                                                    WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')", &[]);
+    let silent = session.texts(UNCOMMENTED, &[]);
     assert_eq!(silent, Vec::<String>::new(), "no comment on these");
     // An argument without a name can't be named by a caller.
     let nameless = session.texts(
         "SELECT oid::regprocedure::text FROM pg_proc
-          WHERE pronamespace = 'recur'::regnamespace AND pronargs > 0
+          WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace) AND pronargs > 0
             AND (proargnames IS NULL OR '' = ANY (proargnames))",
         &[],
     );
     assert_eq!(nameless, Vec::<String>::new());
-    // Every function pins its search_path.
     let loose = session.texts(
-        "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'recur'::regnamespace
-            AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)",
+        "SELECT DISTINCT format('%s.%s', pronamespace::regnamespace, proname) FROM pg_proc
+          WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+            AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false) ORDER BY 1",
         &[],
     );
-    assert_eq!(loose, Vec::<String>::new());
+    assert_eq!(loose, WITHOUT_SEARCH_PATH);
+    let in_sql = session.count(
+        "pg_proc JOIN pg_language AS l ON l.oid = prolang
+          WHERE pronamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+            AND l.lanname <> 'c' AND proconfig IS NULL",
+    );
+    assert_eq!(in_sql, 0);
 }
 
 #[test]
@@ -143,12 +181,23 @@ fn document() -> PathBuf {
 fn functions(session: &mut Session) -> String {
     let mut text = "## Functions\n".to_owned();
     let rows = session.rows(
-        "SELECT p.proname::text, pg_get_function_result(p.oid), obj_description(p.oid, 'pg_proc'),
-                ARRAY(SELECT concat(quote_ident(p.proargnames[n]), ' ', format_type(t, NULL),
-                                    ' DEFAULT ' || pg_get_function_arg_default(p.oid, n::int))
-                        FROM unnest(p.proargtypes) WITH ORDINALITY AS a (t, n) ORDER BY n),
-                ARRAY(SELECT l FROM unnest('{reader,author,consumer,admin}'::text[]) AS l
-                       WHERE p.proname = ANY (recur._functions_of(l)))
+        "WITH arguments AS (
+             SELECT p.oid AS function, a.n, a.mode, concat(quote_ident(a.name), ' ', format_type(a.t, NULL)) AS declared
+               FROM pg_proc AS p, unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargnames, p.proargmodes)
+                                  WITH ORDINALITY AS a (t, name, mode, n))
+         SELECT p.proname::text,
+                -- The server says no more than \"record\" of what OUT arguments return.
+                coalesce((SELECT format('%s(%s)', CASE WHEN p.proretset THEN 'SETOF ' END,
+                                        string_agg(a.declared, ', ' ORDER BY a.n))
+                            FROM arguments AS a WHERE a.function = p.oid AND a.mode IN ('o', 'b') HAVING count(*) > 0),
+                         pg_get_function_result(p.oid)),
+                obj_description(p.oid, 'pg_proc'),
+                ARRAY(SELECT a.declared || coalesce(' DEFAULT ' || pg_get_function_arg_default(p.oid, a.n::int), '')
+                        FROM arguments AS a
+                       WHERE a.function = p.oid AND coalesce(a.mode, 'i') IN ('i', 'b', 'v') ORDER BY a.n),
+                ARRAY(SELECT l FROM unnest('{reader,author,consumer,monitor,ticker,admin}'::text[]) AS l
+                       WHERE p.proname = ANY (recur_internal.functions_of(l))),
+                has_function_privilege('pg_database_owner', p.oid, 'EXECUTE')
            FROM pg_proc AS p
           WHERE p.pronamespace = 'recur'::regnamespace AND p.proname NOT LIKE '\\_%'
           ORDER BY p.proname, p.oid::regprocedure::text",
@@ -169,10 +218,9 @@ fn functions(session: &mut Session) -> String {
         let result = result
             .replace("timestamp with time zone", "timestamptz")
             .replace(" without time zone", "");
-        let granted = match levels.len() {
-            0 => "the owner of the database".to_owned(),
-            4 => "everybody".to_owned(),
-            _ => levels.join(", "),
+        let granted = match row.get(5) {
+            true => format!("{}, the owner of the database", levels.join(", ")),
+            false => levels.join(", "),
         };
         let single = format!("recur.{name}({}) → {result}", arguments.join(", "));
         let shown = if single.chars().count() <= 110 {
@@ -193,8 +241,9 @@ fn functions(session: &mut Session) -> String {
 }
 
 fn relations(session: &mut Session) -> String {
-    let mut text = "\n## Views and tables\n\nViews are for people. The tables behind them are for those who want to \
-                    know.\n".to_owned();
+    let mut text = "\n## Views\n\n\
+                    The tables behind the views are in schema `recur_internal`, which only the extension writes.\n"
+        .to_owned();
     let rows = session.rows(
         "SELECT c.oid, c.relname::text, CASE c.relkind WHEN 'v' THEN 'view' ELSE 'table' END,
                 obj_description(c.oid, 'pg_class')
@@ -208,8 +257,8 @@ fn relations(session: &mut Session) -> String {
             (row.get(0), row.get(1), row.get(2), row.get(3));
         write!(
             text,
-            "\n### {kind} {name}\n\n{comment}.\n\n| column | type | meaning |\n| --- | --- | --- \
-             |\n"
+            "\n### {kind} {name}\n\n{comment}.\n\n\
+             | column | type | meaning |\n| --- | --- | --- |\n"
         )
         .unwrap();
         let columns = session.rows(
@@ -234,14 +283,13 @@ fn relations(session: &mut Session) -> String {
 }
 
 fn settings(session: &mut Session) -> String {
-    let mut text =
-        "\n## Settings\n\n| setting | default | who sets it | meaning |\n| --- | --- | --- | --- \
-         |\n"
+    let mut text = "\n## Settings\n\n\
+                    | setting | default | who sets it | meaning |\n| --- | --- | --- | --- |\n"
         .to_owned();
     let rows = session.rows(
         "SELECT name, concat_ws(' ', boot_val, unit),
-                CASE context WHEN 'user' THEN 'anybody, in his session' WHEN 'superuser' THEN 'a superuser'
-                  WHEN 'sighup' THEN 'the configuration, on reload'
+                CASE context WHEN 'user' THEN 'anybody, for a session' WHEN 'superuser' THEN 'a superuser'
+                             WHEN 'sighup' THEN 'the configuration, on reload'
                              ELSE 'the configuration, on restart' END,
                 concat_ws(' ', short_desc, nullif(extra_desc, ''))
            FROM pg_settings WHERE name LIKE 'recur.%' ORDER BY name",

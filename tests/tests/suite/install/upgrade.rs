@@ -1,7 +1,8 @@
 //! An older version becomes this one.
 
+use super::catalog::{catalog, differences};
 use super::dumps::{STILL, fires, prepare};
-use pg_recur_tests::{Cluster, Session};
+use pg_recur_tests::Cluster;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,42 +36,6 @@ impl Drop for Scripts {
     }
 }
 
-/// What a database knows of the extension's objects: definitions, comments, rights and owners.
-fn catalog(session: &mut Session) -> Vec<String> {
-    session.column(
-            "SELECT concat_ws(' | ', 'function', p.oid::regprocedure, pg_get_functiondef(p.oid),
-                              obj_description(p.oid, 'pg_proc'),
-                              p.proacl::text, pg_get_userbyid(p.proowner))
-               FROM pg_proc AS p WHERE p.pronamespace = 'recur'::regnamespace
-             UNION ALL
-             SELECT concat_ws(' | ', 'relation', c.relname, c.relkind, obj_description(c.oid, 'pg_class'),
-                              c.relacl::text,
-                              pg_get_userbyid(c.relowner), c.relrowsecurity)
-               FROM pg_class AS c WHERE c.relnamespace = 'recur'::regnamespace
-             UNION ALL
-             SELECT concat_ws(' | ', 'column', a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
-                              a.attnotnull,
-                              pg_get_expr(d.adbin, d.adrelid), col_description(a.attrelid, a.attnum))
-               FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-               LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-              WHERE c.relnamespace = 'recur'::regnamespace
-             UNION ALL
-             SELECT concat_ws(' | ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
-               FROM pg_constraint WHERE connamespace = 'recur'::regnamespace
-             UNION ALL
-             SELECT concat_ws(' | ', 'index', indexrelid::regclass, pg_get_indexdef(indexrelid))
-               FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'recur'::regnamespace
-             UNION ALL
-             SELECT concat_ws(' | ', 'trigger', tgrelid::regclass, pg_get_triggerdef(pg_trigger.oid))
-               FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-              WHERE relnamespace = 'recur'::regnamespace AND NOT tgisinternal
-             UNION ALL
-             SELECT concat_ws(' | ', 'policy', polrelid::regclass, polname, pg_get_expr(polqual, polrelid))
-               FROM pg_policy JOIN pg_class ON pg_class.oid = polrelid WHERE relnamespace = 'recur'::regnamespace
-             ORDER BY 1",
-            &[])
-}
-
 /// The frozen scripts of earlier versions, each with its way to this one.
 fn released() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sql/upgrades");
@@ -94,7 +59,7 @@ fn an_older_version_is_upgraded_in_place() {
     let cluster = Cluster::preloaded(STILL);
     prepare(&cluster, "dba");
     let mut fresh = cluster.session_as("dba", "app");
-    fresh.batch("CREATE EXTENSION pg_recur");
+    fresh.batch("CREATE EXTENSION pg_recur; SELECT recur.grant_access('alice', 'author')");
     let expected = catalog(&mut fresh);
     let version: String = fresh.value(
         "SELECT extversion FROM pg_extension WHERE extname = 'pg_recur'",
@@ -114,19 +79,20 @@ fn an_older_version_is_upgraded_in_place() {
         "pg_recur--0.0.0-test.sql",
         &format!(
             "{current}\nDROP FUNCTION recur.revoke_access(name);
-             ALTER TABLE recur.tenants RENAME COLUMN changed_at TO touched_at;
-             COMMENT ON COLUMN recur.tenants.touched_at IS 'old';
-             ALTER TABLE recur.definitions DROP CONSTRAINT definitions_max_attempts_positive;"
+             ALTER TABLE recur_internal.tenants RENAME COLUMN changed_at TO touched_at;
+             COMMENT ON COLUMN recur_internal.tenants.touched_at IS 'old';
+             ALTER TABLE recur_internal.timers DROP CONSTRAINT timers_disabled_has_no_next;"
         ),
     );
     scripts.install(
         &format!("pg_recur--0.0.0-test--{version}.sql"),
         &format!(
-            "{}\nALTER FUNCTION recur.revoke_access(name) OWNER TO @extowner@;
-             REVOKE ALL ON FUNCTION recur.revoke_access(name) FROM PUBLIC;
-             ALTER TABLE recur.tenants RENAME COLUMN touched_at TO changed_at;
-             COMMENT ON COLUMN recur.tenants.changed_at IS 'When it got its latest action';
-             ALTER TABLE recur.definitions ADD CONSTRAINT definitions_max_attempts_positive CHECK (max_attempts > 0);",
+            "{}\nREVOKE ALL ON FUNCTION recur.revoke_access(name) FROM PUBLIC;
+             GRANT EXECUTE ON FUNCTION recur.revoke_access(name) TO pg_database_owner;
+             ALTER TABLE recur_internal.tenants RENAME COLUMN touched_at TO changed_at;
+             COMMENT ON COLUMN recur_internal.tenants.changed_at IS 'When the tenant got its latest action';
+             ALTER TABLE recur_internal.timers ADD CONSTRAINT timers_disabled_has_no_next
+                 CHECK (enabled OR next_run_at IS NULL);",
             &current[begin..end],
         ),
     );
@@ -138,17 +104,63 @@ fn an_older_version_is_upgraded_in_place() {
         admin.batch("CREATE DATABASE app OWNER dba");
         let mut session = cluster.session_as("dba", "app");
         session.batch(&format!("CREATE EXTENSION pg_recur VERSION '{from}'"));
-        session.batch("SELECT recur.create('every second', '* * * * * *', 'p', 'a')");
+        session.batch("SELECT recur.grant_access('alice', 'author')");
+        let mut alice = cluster.session_as("alice", "app");
+        alice.batch("SELECT recur.create('every second', '* * * * * *', 'p', 'a')");
+        drop(alice);
         assert_ne!(catalog(&mut session), expected, "{from} is not older");
-        let action: String = session.value("SELECT a::text FROM recur.definitions AS a", &[]);
+        let action: String =
+            session.value("SELECT a::text FROM recur_internal.definitions AS a", &[]);
         session.batch("ALTER EXTENSION pg_recur UPDATE");
-        assert_eq!(catalog(&mut session), expected, "from {from}");
+        let differences = differences(&expected, &catalog(&mut session));
+        assert!(differences.is_empty(), "from {from}: {differences:#?}");
         assert_eq!(
-            session.value::<String>("SELECT a::text FROM recur.definitions AS a", &[]),
+            session.value::<String>("SELECT a::text FROM recur_internal.definitions AS a", &[]),
             action
         );
         fires(&cluster);
         cluster.configure("recur.enabled = off");
         cluster.reload();
+    }
+}
+
+/// Each of these is a difference that an upgrade script could leave behind.
+const DEVIATIONS: [&str; 20] = [
+    "DO $$ BEGIN EXECUTE 'CREATE OR REPLACE VIEW recur.stats AS '
+                         || regexp_replace(pg_get_viewdef('recur.stats'), 'errors,', 'errors + 0 AS errors,'); END $$",
+    "ALTER VIEW recur.dispatches RESET (security_barrier)",
+    "ALTER TABLE recur_internal.progress SET (fillfactor = 81)",
+    "ALTER TABLE recur_internal.timers DISABLE TRIGGER wake_dispatcher",
+    "DROP TRIGGER wake_dispatcher ON recur_internal.timers",
+    "CREATE POLICY p ON recur_internal.timers USING (true)",
+    "ALTER TABLE recur_internal.timers ENABLE ROW LEVEL SECURITY",
+    "UPDATE pg_extension SET extconfig = extconfig[2:], extcondition = extcondition[2:] WHERE extname = 'pg_recur'",
+    "UPDATE pg_extension SET extcondition[1] = 'WHERE false' WHERE extname = 'pg_recur'",
+    "ALTER FUNCTION recur.doctor RESET ALL",
+    "ALTER FUNCTION recur.doctor SECURITY INVOKER",
+    "ALTER FUNCTION recur.id_of VOLATILE",
+    "ALTER FUNCTION recur_internal.group_is_free COST 1",
+    "GRANT SELECT ON recur_internal.timers TO alice",
+    "GRANT SELECT (id) ON recur_internal.definitions TO alice",
+    "ALTER TABLE recur_internal.timers OWNER TO alice",
+    "COMMENT ON FUNCTION recur.doctor() IS 'x'",
+    "DROP INDEX recur_internal.definitions_by_owner",
+    "ALTER TABLE recur_internal.timers ALTER due_at SET STATISTICS 10",
+    "ALTER EXTENSION pg_recur DROP FUNCTION recur.tzdata_version()",
+];
+
+#[test]
+fn the_comparison_notices_every_kind_of_difference() {
+    let cluster = Cluster::preloaded(STILL);
+    prepare(&cluster, "dba");
+    let mut session = cluster.session("app");
+    session.batch("CREATE EXTENSION pg_recur; GRANT CREATE ON SCHEMA recur_internal TO alice");
+    let expected = catalog(&mut session);
+    for deviation in DEVIATIONS {
+        session.batch(&format!("BEGIN; {deviation}"));
+        let found = catalog(&mut session);
+        assert!(!differences(&expected, &found).is_empty(), "{deviation}");
+        session.batch("ROLLBACK");
+        assert_eq!(catalog(&mut session), expected, "{deviation}");
     }
 }

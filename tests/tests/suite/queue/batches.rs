@@ -1,63 +1,58 @@
 //! Reporting on many at once.
 
-use pg_recur_tests::queue::{idle_action, let_lease_run_out, queue_many};
+use pg_recur_tests::queue::{claimed, enqueue, idle_action, let_lease_run_out, queue_for};
 use pg_recur_tests::{Cluster, Session};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// For each report whether it was accepted, the state of the dispatch, and the problem.
+type Answer = (Uuid, bool, Option<String>, Option<String>);
+
+fn answers(session: &mut Session, sql: &str, ids: &[Uuid], attempts: &[i32]) -> Vec<Answer> {
+    session
+        .rows(sql, &[&ids, &attempts])
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
+        .collect()
+}
+
 #[test]
-fn reports_in_batches() {
+fn each_completion_of_a_batch_has_its_own_answer() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = idle_action(&mut session, "");
-    queue_many(&mut session, 6);
-    session.execute(
-        "UPDATE recur.live_dispatches SET action_id = $1",
-        &[&action],
-    );
-    session.batch(
-        "CREATE TABLE mine AS SELECT id, attempt, row_number() OVER () AS n FROM recur.claim(6)",
-    );
-    let ids: Vec<Uuid> = session.column("SELECT id FROM mine ORDER BY n", &[]);
-    let nobody = Uuid::nil();
+    for _ in 0..4 {
+        queue_for(&mut session, action);
+    }
+    let ids = claimed(&mut session, "4");
+    let unknown = Uuid::nil();
     let_lease_run_out(&mut session, ids[2]);
 
-    let answer = |session: &mut Session,
-                  sql: &str,
-                  ids: &[Uuid],
-                  attempts: &[i32]|
-     -> Vec<(Uuid, bool, Option<String>, Option<String>)> {
-        session
-            .rows(sql, &[&ids, &attempts])
-            .iter()
-            .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
-            .collect()
-    };
-    let answers = answer(
+    let answered = answers(
         &mut session,
         "SELECT * FROM recur.complete_many($1, $2, ARRAY['1', '2', '3', '4', '5', '6']::jsonb[])",
-        &[ids[1], ids[0], ids[2], nobody, ids[0], ids[3]],
+        &[ids[1], ids[0], ids[2], unknown, ids[0], ids[3]],
         &[1, 1, 1, 1, 1, 7],
     );
     let completed = Some("completed".to_owned());
-    assert_eq!(answers[0], (ids[1], true, completed.clone(), None));
-    assert_eq!(answers[1], (ids[0], true, completed.clone(), None));
+    assert_eq!(answered[0], (ids[1], true, completed.clone(), None));
+    assert_eq!(answered[1], (ids[0], true, completed.clone(), None));
     assert_eq!(
-        (answers[2].1, answers[2].2.as_deref()),
+        (answered[2].1, answered[2].2.as_deref()),
         (false, Some("running"))
     );
     assert_eq!(
-        answers[3],
+        answered[3],
         (
-            nobody,
+            unknown,
             false,
             None,
-            Some(format!("no dispatch has the id {nobody}"))
+            Some(format!("no dispatch has the id {unknown}"))
         )
     );
     // The second report on the same dispatch comes too late.
     assert_eq!(
-        answers[4],
+        answered[4],
         (
             ids[0],
             false,
@@ -69,7 +64,7 @@ fn reports_in_batches() {
         )
     );
     assert_eq!(
-        (answers[5].1, answers[5].2.as_deref()),
+        (answered[5].1, answered[5].2.as_deref()),
         (false, Some("running"))
     );
     let results: Vec<Value> = session.column(
@@ -82,22 +77,24 @@ fn reports_in_batches() {
         &[&action],
     );
     assert_eq!(count, 2);
+}
 
-    session.execute(
-        "UPDATE recur.live_dispatches SET max_attempts = 1 WHERE id = $1",
-        &[&ids[3]],
-    );
-    session.execute(
-        "UPDATE recur.live_dispatches SET cancel_requested = true WHERE id = $1",
-        &[&ids[5]],
-    );
-    let answers = answer(
+#[test]
+fn each_failure_of_a_batch_has_its_own_answer() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let [last, first, unwanted, done] =
+        [1, 2, 2, 2].map(|attempts| enqueue(&mut session, &format!("max_attempts => {attempts}")));
+    assert_eq!(claimed(&mut session, "4"), [last, first, unwanted, done]);
+    session.execute("SELECT recur.complete($1, 1)", &[&done]);
+    session.execute("SELECT recur.cancel($1)", &[&unwanted]);
+    let answered = answers(
         &mut session,
         "SELECT * FROM recur.fail_many($1, $2, ARRAY['a', 'b', 'c', 'd'])",
-        &[ids[3], ids[4], ids[5], ids[0]],
+        &[last, first, unwanted, done],
         &[1, 1, 1, 1],
     );
-    let now: Vec<_> = answers
+    let now: Vec<_> = answered
         .iter()
         .map(|a| (a.1, a.2.as_deref().unwrap()))
         .collect();
@@ -115,7 +112,12 @@ fn reports_in_batches() {
         &[],
     );
     assert_eq!(errors, ["a", "b", "c"]);
+}
 
+#[test]
+fn arrays_of_different_lengths_are_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
     assert_eq!(
         session
             .rows(

@@ -1,7 +1,7 @@
 //! Claiming: who gets what, in which order, and never twice.
 
 use pg_recur_tests::Cluster;
-use pg_recur_tests::queue::{NONE, claimed, queue, queue_many};
+use pg_recur_tests::queue::{NONE, claimed, enqueue, queue_many};
 use std::collections::HashSet;
 use std::thread;
 use uuid::Uuid;
@@ -10,13 +10,13 @@ use uuid::Uuid;
 fn priority_first_then_time_and_nothing_before_its_time() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let old = queue(&mut session, "available_at = now() - interval '2 hours'");
-    let new = queue(&mut session, "available_at = now() - interval '1 hour'");
-    let urgent = queue(&mut session, "priority = 5");
-    let least = queue(&mut session, "priority = -2147483648");
-    queue(
+    let new = enqueue(&mut session, "run_at => now() - interval '1 hour'");
+    let old = enqueue(&mut session, "run_at => now() - interval '2 hours'");
+    let urgent = enqueue(&mut session, "priority => 5");
+    let least = enqueue(&mut session, "priority => -2147483648");
+    enqueue(
         &mut session,
-        "priority = 9, available_at = now() + interval '1 hour'",
+        "priority => 9, run_at => now() + interval '1 hour'",
     );
     assert_eq!(claimed(&mut session, "2"), [urgent, old]);
     assert_eq!(claimed(&mut session, "10"), [new, least]);
@@ -24,13 +24,13 @@ fn priority_first_then_time_and_nothing_before_its_time() {
 }
 
 #[test]
-fn filters_hold_together() {
+fn a_claim_meets_all_of_its_filters() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let mail = queue(&mut session, "provider = 'mail', tenant = 'acme'");
-    let sms = queue(
+    let mail = enqueue(&mut session, "provider => 'mail', tenant => 'acme'");
+    let sms = enqueue(
         &mut session,
-        "provider = 'sms', tenant = 'acme', action_type = 'send', namespace = 'shop'",
+        "provider => 'sms', tenant => 'acme', action_type => 'send', namespace => 'shop'",
     );
     assert_eq!(claimed(&mut session, "9, providers => '{none}'"), NONE);
     assert_eq!(
@@ -65,15 +65,11 @@ fn a_claim_says_who_has_it_and_until_when() {
         ("'1 hour'", "", 3600),
         ("'1 hour'", ", lease => '10 seconds'", 10),
     ] {
-        queue(
-            &mut session,
-            &format!("lease = {lease}, cancel_requested = true"),
-        );
+        enqueue(&mut session, &format!("lease => {lease}"));
         let row = &session.rows(
             &format!(
-                "SELECT status, attempt, claimed_by, round(extract(epoch
-                                                                     FROM lease_expires_at - started_at))::int,
-                                                                         cancel_requested
+                "SELECT status, attempt, claimed_by, round(extract(epoch FROM lease_expires_at - started_at))::int,
+                        cancel_requested
                    FROM recur.claim(1, consumer => 'me'{argument})"
             ),
             &[],
@@ -85,7 +81,7 @@ fn a_claim_says_who_has_it_and_until_when() {
         assert!(!row.get::<_, bool>(4));
     }
     // Without a name, the application's.
-    queue(&mut session, "");
+    enqueue(&mut session, "");
     let name: String = session.value("SELECT claimed_by FROM recur.claim()", &[]);
     assert_eq!(name, "pg_recur-tests");
 
@@ -102,7 +98,7 @@ fn a_claim_says_who_has_it_and_until_when() {
 }
 
 #[test]
-fn many_claimants_share_none() {
+fn concurrent_claims_share_no_dispatch() {
     const EACH: i32 = 2000;
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
@@ -128,7 +124,10 @@ fn many_claimants_share_none() {
         .collect();
     assert_eq!(all.len(), EACH as usize);
     assert_eq!(all.iter().collect::<HashSet<_>>().len(), EACH as usize);
-    let attempts: i64 = session.value("SELECT sum(attempt) FROM recur.live_dispatches", &[]);
+    let attempts: i64 = session.value(
+        "SELECT sum(attempt) FROM recur_internal.live_dispatches",
+        &[],
+    );
     assert_eq!(attempts, i64::from(EACH));
 }
 
@@ -137,7 +136,7 @@ fn a_rollback_gives_the_dispatch_back_at_once() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     session.batch("CREATE TABLE invoices (dispatch uuid PRIMARY KEY)");
-    let id = queue(&mut session, "");
+    let id = enqueue(&mut session, "");
     let work = "WITH claimed AS (SELECT id, attempt FROM recur.claim(1)),
                      written AS (INSERT INTO invoices SELECT id FROM claimed)
                 SELECT recur.complete(id, attempt) FROM claimed";
@@ -145,7 +144,7 @@ fn a_rollback_gives_the_dispatch_back_at_once() {
     session.batch("CREATE TEMP TABLE mine AS SELECT id, attempt FROM recur.claim(1)");
     session.batch("INSERT INTO invoices SELECT id FROM mine");
     session.batch("SELECT recur.complete(id, attempt) FROM mine");
-    // Until it is decided nobody else has it.
+    // Until it is decided no other session has it.
     let mut another = cluster.session("app");
     assert_eq!(claimed(&mut another, "1"), NONE);
     session.batch("ROLLBACK");

@@ -1,17 +1,14 @@
 //! Lock groups in great numbers: what a claim takes and reads does not grow with them.
 
-use pg_recur_tests::queue::{NONE, claimed, queue};
+use pg_recur_tests::queue::{NONE, claimed, enqueue, enqueue_many};
 use pg_recur_tests::{Cluster, Session, eventually};
 use std::thread;
 use uuid::Uuid;
 
 /// Dispatches of this provider, each in a group of its own.
 fn queue_groups(session: &mut Session, provider: &str, number: i32) {
-    session.execute(
-        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, lock_group)
-         SELECT recur._new_id(now()), now(), 'enqueue', $1, 'noop', $1 || n FROM generate_series(1, $2) AS n",
-        &[&provider, &number],
-    );
+    let arguments = format!("provider => '{provider}', lock_group => '{provider}' || n");
+    enqueue_many(session, number, &arguments);
 }
 
 fn claim(session: &mut Session, number: i32) -> i64 {
@@ -28,7 +25,7 @@ fn a_claim_of_many_groups_needs_few_locks() {
     assert_eq!(claim(&mut session, 16_000), 16_000);
     let locks = session.count("pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()");
     assert!(locks <= 1_024, "{locks}");
-    // Groups that share their locks with those are left to a later claim, and nobody waits.
+    // Groups that share their locks with those are left to a later claim, which does not wait.
     let mut other = cluster.session("app");
     queue_groups(&mut other, "other", 1);
     assert_eq!(claim(&mut other, 10), 0);
@@ -36,16 +33,17 @@ fn a_claim_of_many_groups_needs_few_locks() {
     assert_eq!(claim(&mut other, 10), 1);
 }
 
-/// While somebody holds a snapshot, each group that has run leaves an entry in the index of those that run.
+/// While a session holds a snapshot, each group that has run leaves an entry in the index of those that run.
 #[test]
-fn groups_that_ran_before_are_not_waded_through() {
+fn a_claim_does_not_read_the_dead_entries_of_groups_that_ran_before() {
     const DEAD: i64 = 3_000;
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let mut holder = cluster.session("app");
     queue_groups(&mut session, "before", DEAD as i32);
     queue_groups(&mut session, "now", 20);
-    holder.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur.live_dispatches");
+    holder
+        .batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM recur_internal.live_dispatches");
     session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(10000, ARRAY['before'])");
     let claim = "claim(10, ARRAY['now'])";
     // What is prepared and looked up in the catalog once is not counted.
@@ -68,7 +66,7 @@ fn groups_that_ran_before_are_not_waded_through() {
 
 /// However many groups run, and whichever of them a claim meets first.
 #[test]
-fn groups_that_run_are_passed_over() {
+fn a_claim_passes_over_groups_that_run() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     for _ in 0..3 {
@@ -79,29 +77,29 @@ fn groups_that_run_are_passed_over() {
     assert_eq!(claim(&mut session, 1_000), 5);
     assert_eq!(claim(&mut session, 1_000), 0);
     session.batch(
-        "SELECT recur.complete(id, attempt) FROM recur.live_dispatches WHERE status = 'running'",
+        "SELECT recur.complete(id, attempt) FROM recur_internal.live_dispatches WHERE status = 'running'",
     );
     assert_eq!(claim(&mut session, 1_000), 50);
 }
 
 #[test]
-fn of_a_group_one_runs_at_a_time() {
+fn one_dispatch_of_a_group_runs_at_a_time() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let first = queue(
+    let first = enqueue(
         &mut session,
-        "lock_group = 'g', available_at = now() - interval '3 hours'",
+        "lock_group => 'g', run_at => now() - interval '3 hours'",
     );
-    let second = queue(
+    let second = enqueue(
         &mut session,
-        "lock_group = 'g', available_at = now() - interval '2 hours'",
+        "lock_group => 'g', run_at => now() - interval '2 hours'",
     );
-    let third = queue(
+    let third = enqueue(
         &mut session,
-        "lock_group = 'g', available_at = now() - interval '1 hour'",
+        "lock_group => 'g', run_at => now() - interval '1 hour'",
     );
-    let free = queue(&mut session, "");
-    let other = queue(&mut session, "lock_group = 'h'");
+    let free = enqueue(&mut session, "");
+    let other = enqueue(&mut session, "lock_group => 'h'");
     // The batch is filled from behind the group.
     assert_eq!(claimed(&mut session, "3"), [first, free, other]);
     assert_eq!(claimed(&mut session, "3"), NONE);
@@ -111,7 +109,7 @@ fn of_a_group_one_runs_at_a_time() {
     session.batch("BEGIN");
     session.execute("SELECT recur.complete($1, 1)", &[&second]);
     assert_eq!(claimed(&mut session, "1"), [third]);
-    // Nobody else may, before this transaction ends, either.
+    // Nor may another session, before this transaction ends.
     let mut another = cluster.session("app");
     assert_eq!(claimed(&mut another, "5"), NONE);
     session.batch("ROLLBACK");
@@ -119,22 +117,22 @@ fn of_a_group_one_runs_at_a_time() {
 }
 
 #[test]
-fn of_a_group_the_next_runs_while_somebody_holds_the_first() {
+fn the_next_of_a_group_runs_while_another_session_holds_the_first() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let first = queue(
+    let first = enqueue(
         &mut session,
-        "lock_group = 'g', available_at = now() - interval '2 s'",
+        "lock_group => 'g', run_at => now() - interval '2 s'",
     );
-    let second = queue(
+    let second = enqueue(
         &mut session,
-        "lock_group = 'g', available_at = now() - interval '1 s'",
+        "lock_group => 'g', run_at => now() - interval '1 s'",
     );
-    queue(&mut session, "lock_group = 'g'");
+    enqueue(&mut session, "lock_group => 'g'");
     let mut holder = cluster.session("app");
     holder.batch("BEGIN");
     holder.execute(
-        "UPDATE recur.live_dispatches SET payload = '{}' WHERE id = $1",
+        "SELECT FROM recur_internal.live_dispatches WHERE id = $1 FOR UPDATE",
         &[&first],
     );
     assert_eq!(claimed(&mut session, "10"), [second]);
@@ -145,15 +143,11 @@ fn of_a_group_the_next_runs_while_somebody_holds_the_first() {
 }
 
 #[test]
-fn groups_hold_under_concurrency() {
+fn concurrent_consumers_never_run_two_of_a_group() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    session.execute(
-        "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, lock_group)
-         SELECT gen_random_uuid(), now(), 'enqueue', 'test', 'noop', 'g' || n % 5 FROM generate_series(1, 400) AS n",
-        &[],
-    );
-    // The unique index is the referee: whoever starts a second one of a group gets an error, and fails the test.
+    enqueue_many(&mut session, 400, "lock_group => 'g' || n % 5");
+    // The unique index is the referee: a second one of a group is an error, and fails the test.
     let consumers: Vec<_> = (0..6)
         .map(|number| {
             let mut session = cluster.session("app");
@@ -178,7 +172,7 @@ fn groups_hold_under_concurrency() {
                             assert_eq!(pg_recur_tests::database_error(&error).0, "40001");
                         }
                     }
-                    let left = session.count("recur.live_dispatches");
+                    let left = session.count("recur_internal.live_dispatches");
                     left == 0
                 });
             })

@@ -1,8 +1,15 @@
+//! Claims, reports, one-time dispatches and lock groups.
+
 mod batches;
 mod claim;
 mod cursors;
+mod effects;
 mod enqueue;
+mod isolation;
 mod lock_groups;
+mod numbers;
 mod plans;
+mod prepared;
 mod reports;
 mod spans;
+mod strangers;

@@ -1,140 +1,291 @@
-//! The plans of claims and reports: each row is found through an index.
+//! The plans of the queue's statements: each row is found through an index, whatever statistics say.
 
-use pg_recur_tests::Cluster;
-use pg_recur_tests::queue::{queue, queue_many};
+use pg_recur_tests::queue::{enqueue, enqueue_many, idle_action, let_lease_run_out, queue_for};
+use pg_recur_tests::{Cluster, Session, eventually};
+use serde_json::Value;
+use std::collections::HashMap;
+use uuid::Uuid;
 
-/// The plan of the statement in which claim chooses, as this role gets it.
-fn plan_of_claim(cluster: &Cluster, role: &str, arguments: &str) -> String {
-    let output = cluster.psql(
-        "app",
-        &format!(
-            "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
-             SET client_min_messages = log; SET ROLE {role}; SELECT count(*) FROM recur.claim({arguments});"
-        ),
+/// A server that logs the plan of every statement of the extension, those of its workers included.
+fn logging_plans() -> Cluster {
+    Cluster::with(
+        "shared_preload_libraries = 'pg_recur, auto_explain'
+         recur.check_interval = '200ms'
+         auto_explain.log_min_duration = 0
+         auto_explain.log_nested_statements = on
+         auto_explain.log_format = json",
+    )
+}
+
+/// A session whose own statements are not logged.
+fn silent(mut session: Session) -> Session {
+    session.batch("SET auto_explain.log_min_duration = -1");
+    session
+}
+
+/// The logged plans of statements on this table: the text and the plan.
+fn plans_on(log: &str, table: &str) -> Vec<(String, Value)> {
+    let logged = log.split("  plan:\n").skip(1).filter_map(|text| {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        values.next()?.ok()
+    });
+    logged
+        .map(|mut plan| {
+            let text = plan["Query Text"].as_str().unwrap_or_default().to_owned();
+            (text, plan["Plan"].take())
+        })
+        .filter(|(text, _)| text.contains(table))
+        .collect()
+}
+
+/// The node and all below it.
+fn nodes(plan: &Value) -> Vec<&Value> {
+    let below = plan["Plans"].as_array().into_iter().flatten();
+    std::iter::once(plan).chain(below.flat_map(nodes)).collect()
+}
+
+fn text<'a>(node: &'a Value, key: &str) -> &'a str {
+    node[key].as_str().unwrap_or_default()
+}
+
+/// Statements that read all that runs on purpose, from an index that holds nothing else.
+const OF_ALL_RUNNING: [&str; 2] = [
+    "-- All lock groups of which",
+    "-- Locks running dispatches that were claimed longer ago",
+];
+
+/// Every table is read through an index, with a condition that finds the rows, or by the place of the rows.
+#[track_caller]
+fn check_indexed(statement: &str, plan: &Value) {
+    let reads_all = OF_ALL_RUNNING
+        .iter()
+        .any(|start| statement.starts_with(start));
+    for node in nodes(plan) {
+        let kind = text(node, "Node Type");
+        let is_scan = kind.ends_with("Scan") && !text(node, "Relation Name").is_empty();
+        let is_indexed = match kind {
+            "Tid Scan" => node["TID Cond"].is_string(),
+            _ => kind.starts_with("Index") && (reads_all || node["Index Cond"].is_string()),
+        };
+        assert!(!is_scan || is_indexed, "{statement}\n{node:#}");
+    }
+}
+
+/// How the queue looks when statements are planned, and what the planner knows of that.
+const STATES: [(&str, &str); 4] = [
+    ("never analyzed", ""),
+    ("full", "ANALYZE recur_internal.live_dispatches"),
+    (
+        "full again after it was analyzed when it was empty",
+        "BEGIN;
+         CREATE TEMP TABLE kept ON COMMIT DROP AS SELECT * FROM recur_internal.live_dispatches;
+         DELETE FROM recur_internal.live_dispatches;
+         ANALYZE recur_internal.live_dispatches;
+         INSERT INTO recur_internal.live_dispatches SELECT * FROM kept;
+         COMMIT",
+    ),
+    (
+        "nearly everything runs",
+        "UPDATE recur_internal.live_dispatches
+            SET status = 'running', lease_expires_at = now() + interval '1 day', attempt = 1
+          WHERE payload ? 'n' AND (payload ->> 'n')::int % 100 <> 0;
+         ANALYZE recur_internal.live_dispatches",
+    ),
+];
+
+/// Brings the queue, which belongs to the role `app`, into each state in turn.
+fn in_each_state(admin: &mut Session, mut check: impl FnMut(&mut Session, &str)) {
+    admin.batch("CREATE ROLE app; SELECT recur.grant_access('app', 'author')");
+    for (state, statements) in STATES {
+        let arguments = "payload => jsonb_build_object('n', n), priority => n % 3";
+        admin.batch("SET ROLE app");
+        enqueue_many(admin, 3_000, arguments);
+        admin.batch("RESET ROLE");
+        for statement in statements.split(';') {
+            admin.batch(statement);
+        }
+        check(admin, state);
+    }
+}
+
+const CLAIMS: [&str; 8] = [
+    "1",
+    "100",
+    "10, providers => '{test}'",
+    "10, providers => '{test,other}'",
+    "10, action_types => '{noop}'",
+    "10, namespaces => '{default,b}'",
+    "10, tenants => '{default}'",
+    "10, '{test}', '{noop}', '{default}', '{default}'",
+];
+
+/// The rows to lock come in order from the right index: of one priority, and no further than the present.
+fn check_claim(statement: &str, plan: &Value) {
+    let all = nodes(plan);
+    let locking = all
+        .iter()
+        .find(|node| text(node, "Node Type") == "LockRows")
+        .unwrap_or_else(|| panic!("nothing is locked: {plan:#}"));
+    let of_one_owner = statement.contains("p.owner_id = $15");
+    let of_one_provider = statement.contains("p.provider = $7");
+    let index = match (of_one_owner, of_one_provider) {
+        (true, true) => "live_dispatches_claimable_of_provider",
+        (true, false) => "live_dispatches_claimable_of_owner",
+        (false, _) => "live_dispatches_claimable",
+    };
+    // What is locked is not sorted before; at most it is asked once whether to begin at all.
+    let below = &locking["Plans"][0];
+    let scan = match text(below, "Node Type") {
+        "Result" => &below["Plans"][0],
+        _ => below,
+    };
+    assert_eq!(text(scan, "Index Name"), index, "{plan:#}");
+    let condition = text(scan, "Index Cond");
+    assert!(
+        condition.contains("(owner_id = $") == of_one_owner
+            && condition.contains("(provider = $") == of_one_provider
+            && condition.contains("(priority = $")
+            && condition.contains("(ROW(available_at, created_at) >= ROW($")
+            && condition.contains("(available_at <= $"),
+        "{condition}"
     );
-    let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    let start = log
-        .find("WITH claimed")
-        .unwrap_or_else(|| panic!("no plan in {log}"));
-    let end = log[start + 1..]
-        .find("LOG:")
-        .map_or(log.len(), |end| start + 1 + end);
-    log[start..end].to_owned()
+    // Whether anything is more urgent is asked of the same index, from its beginning on.
+    let urgent = all
+        .iter()
+        .find(|node| text(node, "Index Cond").contains("(priority > $"));
+    let urgent = urgent.unwrap_or_else(|| panic!("nothing is asked: {plan:#}"));
+    assert_eq!(text(urgent, "Index Name"), index, "{plan:#}");
 }
 
 #[test]
 fn every_claim_reads_the_index_in_order() {
-    let cluster = Cluster::start();
-    let mut session = cluster.database("app");
-    session.batch("CREATE ROLE app; CREATE ROLE worker IN ROLE app; SELECT recur.grant_access('worker', 'consumer')");
-    for (number, statistics) in [
-        // Never analyzed, as on the first day.
-        (0, ""),
-        // Full.
-        (3_000, "ANALYZE recur.live_dispatches"),
-        // Nearly all of them are running, and of different priorities.
-        (
-            30_000,
-            "UPDATE recur.live_dispatches
-                SET priority = (payload ->> 'n')::int % 3,
-                    status = CASE WHEN (payload ->> 'n')::int % 100 = 0 THEN 'pending' ELSE 'running' END
-              WHERE payload ? 'n';
-             VACUUM ANALYZE recur.live_dispatches",
-        ),
-    ] {
-        queue_many(&mut session, number);
-        session.batch("UPDATE recur.live_dispatches SET owner = 'app'");
-        for statement in statistics.split(';') {
-            session.batch(statement);
-        }
+    let cluster = logging_plans();
+    let mut admin = silent(cluster.database("app"));
+    admin.batch("CREATE ROLE worker LOGIN; SELECT recur.grant_access('worker', 'consumer')");
+    in_each_state(&mut admin, |admin, state| {
+        admin.batch("GRANT app TO worker");
+        // A second owner: one role sees both, the other sees one.
+        enqueue(admin, "priority => -1");
         for role in ["postgres", "worker"] {
-            for arguments in [
-                "1",
-                "100",
-                "10, providers => '{test}'",
-                "10, providers => '{test,other}'",
-                "10, action_types => '{noop}'",
-                "10, namespaces => '{a,b}'",
-                "10, tenants => '{a}'",
-                "10, '{a}', '{b}', '{c}', '{d}'",
-            ] {
-                // Where nothing is pending, nothing is chosen from.
-                queue(&mut session, "owner = 'app'");
-                queue(&mut session, "owner = 'app', provider = 'a'");
-                let plan = plan_of_claim(&cluster, role, arguments);
-                let of_one_provider = arguments.contains("providers => '{test}'")
-                    || arguments.contains("'{a}', '{b}'");
-                let index = match of_one_provider {
-                    true => "Index Scan using live_dispatches_claimable_of_provider on",
-                    false => "Index Scan using live_dispatches_claimable on",
-                };
-                let locking = &plan[plan.find("LockRows").unwrap()
-                    ..plan.find("using live_dispatches_pkey").unwrap()];
-                // One provider, one priority, and no further than the present.
-                let condition = locking
-                    .lines()
-                    .find(|line| line.contains("Index Cond:"))
-                    .unwrap();
-                assert!(
-                    condition.contains("(provider = $") == of_one_provider
-                        && condition.contains("(priority = ")
-                        && condition.contains("(ROW(available_at, created_at) >= ROW($")
-                        && condition.contains("(available_at <= $"),
-                    "{role} {arguments}: {plan}"
-                );
-                assert!(plan.contains(index), "{role} {arguments}: {plan}");
-                // Whether there is anything more urgent is asked of the same index, from its beginning on.
-                let urgent = plan
-                    .lines()
-                    .find(|line| line.ends_with("live_dispatches h") || line.contains("live_dispatches h "));
-                let asked = index.trim_start_matches("Index Scan ");
-                assert!(
-                    urgent.is_some_and(|line| line.contains(asked)),
-                    "{role} {arguments}: {plan}"
-                );
-                assert!(
-                    !plan.contains("Seq Scan") && !plan.contains("Bitmap"),
-                    "{role} {arguments}: {plan}"
-                );
-                // However long the history is, nobody looks at it.
-                assert!(!plan.contains("finished"), "{role} {arguments}: {plan}");
-                // The rows are not sorted before they are locked.
-                assert!(!locking.contains("Sort"), "{role} {arguments}: {plan}");
+            for arguments in CLAIMS {
+                let mut consumer = cluster.session_as(role, "app");
+                consumer.batch("BEGIN");
+                let sql = format!("SELECT FROM recur.claim({arguments})");
+                assert!(!consumer.rows(&sql, &[]).is_empty(), "{state}: {sql}");
+                consumer.batch("ROLLBACK");
             }
         }
+    });
+    let mut seen = HashMap::<bool, usize>::new();
+    for (statement, plan) in plans_on(&cluster.log(), "live_dispatches") {
+        check_indexed(&statement, &plan);
+        if statement.contains("WITH claimed") {
+            check_claim(&statement, &plan);
+            *seen
+                .entry(statement.contains("p.owner_id = $15"))
+                .or_default() += 1;
+        }
+    }
+    for of_one_owner in [true, false] {
+        assert!(
+            seen[&of_one_owner] >= STATES.len() * CLAIMS.len(),
+            "{seen:?}"
+        );
     }
 }
 
+/// Takes dispatches through all that can happen to them by calls, each planned anew.
+fn live_through(cluster: &Cluster, admin: &mut Session) {
+    let mut consumer = cluster.session("app");
+    let action = idle_action(admin, ", max_attempts => 1, priority => 9");
+    let ids: Vec<Uuid> = (0..8).map(|_| queue_for(admin, action)).collect();
+    consumer.batch("SELECT FROM recur.claim(8, lease => '1 hour', providers => '{test}', tenants => '{default}')");
+    let pending = enqueue(admin, "dedup_key => 'k'");
+    let calls = [
+        format!("complete('{}', 1)", ids[0]),
+        format!("complete_many('{{{},{}}}', '{{1,1}}')", ids[0], ids[1]),
+        format!("fail('{}', 1, 'x')", ids[2]),
+        format!(
+            "fail_many('{{{},{}}}', '{{1,1}}', '{{x,y}}')",
+            ids[3], pending
+        ),
+        format!("extend('{}', 1)", ids[4]),
+        format!("release('{}', 1)", ids[4]),
+        format!("cancel('{}')", ids[4]),
+        format!("cancel('{}')", ids[5]),
+        format!("retry('{}')", ids[2]),
+        "enqueue('test', 'noop', dedup_key => 'k')".to_owned(),
+        "enqueue('test', 'noop')".to_owned(),
+        format!("delete('{action}'::uuid)"),
+        "recover('1 day')".to_owned(),
+    ];
+    for call in calls {
+        consumer.batch(&format!("SELECT recur.{call}"));
+    }
+    let_lease_run_out(admin, ids[6]);
+    // Groups that run, and others that a claim passes over.
+    enqueue_many(admin, 60, "priority => 5, lock_group => 'g' || n % 20");
+    consumer.batch("BEGIN; SELECT FROM recur.claim(30); SELECT FROM recur.claim(100); ROLLBACK");
+    // Claims that pass over all others remember where to begin.
+    for provider in ["", "providers => '{test}', "] {
+        enqueue_many(admin, 5, "action_type => 'rare'");
+        for _ in 0..4 {
+            consumer.batch(&format!(
+                "SELECT FROM recur.claim({provider}action_types => '{{rare}}')"
+            ));
+        }
+    }
+    // One and many for the dispatcher to announce.
+    enqueue(admin, "run_at => clock_timestamp() + interval '300 ms'");
+    enqueue_many(admin, 1_000, "run_at => clock_timestamp() + interval '1 s'");
+}
+
+/// The first words of each statement of the queue, and of what happens to it other than by reports.
+fn statements() -> Vec<String> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../sql");
+    let mut all = Vec::new();
+    for folder in ["queue", "recovery"] {
+        let files = std::fs::read_dir(format!("{root}/{folder}/queries")).unwrap();
+        for path in files.map(|file| file.unwrap().path()) {
+            let sql = std::fs::read_to_string(&path).unwrap();
+            // A part of other statements begins without a comment.
+            let is_statement = sql.starts_with("--");
+            // The maintenance worker asks it only after an error.
+            if is_statement && !path.ends_with("expired_leases.sql") {
+                all.push(sql.chars().take(40).collect());
+            }
+        }
+    }
+    all
+}
+
 #[test]
-fn every_report_finds_its_dispatch_by_its_id() {
-    let cluster = Cluster::quiet();
-    let mut session = cluster.database("app");
-    queue_many(&mut session, 500);
-    // By the numbers that the planner has, nothing runs.
-    session.batch("ANALYZE recur.live_dispatches; CREATE TABLE mine AS SELECT id, attempt FROM recur.claim(500)");
-    for report in [
-        "complete_many(array_agg(id), array_agg(attempt))",
-        "fail_many(array_agg(id), array_agg(attempt), array_agg('x'::text))",
-        "complete((array_agg(id))[1], (array_agg(attempt))[1])",
-        "fail((array_agg(id))[1], (array_agg(attempt))[1], 'x')",
-        "extend((array_agg(id))[1], (array_agg(attempt))[1])",
-        "release((array_agg(id))[1], (array_agg(attempt))[1])",
-    ] {
-        let output = cluster.psql(
-            "app",
-            &format!(
-                "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = \
-                 on;
-                 SET client_min_messages = log; SELECT (recur.{report}).status FROM (SELECT * FROM mine LIMIT 100) AS m;
-                 DELETE FROM mine USING recur.dispatches AS d WHERE d.id = mine.id AND d.status <> 'running';"
-            ),
-        );
-        assert!(output.status.success(), "{report}");
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            log.contains("using live_dispatches_pkey"),
-            "{report}: {log}"
-        );
-        assert!(!log.contains("live_dispatches_leased"), "{report}: {log}");
+fn every_statement_of_the_queue_finds_its_rows_through_an_index() {
+    let cluster = logging_plans();
+    let mut admin = silent(cluster.database("app"));
+    let every_second = "'* * * * * *', 'other', 'noop', overlap => 'cancel_previous'";
+    admin.batch(&format!("SELECT recur.create('often', {every_second})"));
+    in_each_state(&mut admin, |admin, _| live_through(&cluster, admin));
+    let plans = || plans_on(&cluster.log(), "recur_internal.");
+    for start in statements() {
+        eventually(&start, || {
+            plans().iter().any(|(text, _)| text.starts_with(&start))
+        });
+    }
+    for (statement, plan) in plans() {
+        if statement.contains("live_dispatches") {
+            check_indexed(&statement, &plan);
+        }
+        // Reports lock by id: no other index finds a dispatch as surely.
+        if statement.contains("unnest($1") {
+            for node in nodes(&plan) {
+                let index = text(node, "Index Name");
+                let is_of_queue = index.starts_with("live_dispatches");
+                assert!(
+                    !is_of_queue || index == "live_dispatches_pkey",
+                    "{statement}\n{node:#}"
+                );
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reporting: complete, fail, extend, release, and who is not believed.
 
 use pg_recur_tests::actions::{EVERY_SECOND, create};
-use pg_recur_tests::queue::{claim_this, let_lease_run_out, queue};
+use pg_recur_tests::queue::{claim_this, enqueue, let_lease_run_out};
 use pg_recur_tests::{Cluster, Session};
 use serde_json::Value;
 use uuid::Uuid;
@@ -63,7 +63,7 @@ fn all_refused(session: &mut Session, id: Uuid, attempt: i32, detail: &str) {
 fn an_attempt_that_is_over_can_not_report() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = queue(&mut session, "");
+    let id = enqueue(&mut session, "");
     all_refused(
         &mut session,
         id,
@@ -78,13 +78,13 @@ fn an_attempt_that_is_over_can_not_report() {
         &[&id],
     );
     all_refused(&mut session, id, 1, &format!("Its lease expired at {end}."));
-    session.batch("SELECT recur._expire_leases(clock_timestamp(), 10)");
+    session.batch("SELECT recur_internal.expire_leases(clock_timestamp(), 10)");
     all_refused(&mut session, id, 1, "It is pending again, after attempt 1.");
     assert_eq!(claim_this(&mut session, id), 2);
     all_refused(&mut session, id, 1, "It is running, at attempt 2.");
     session.execute("SELECT recur.complete($1, 2)", &[&id]);
     all_refused(&mut session, id, 2, "It is completed, at attempt 2.");
-    let cancelled = queue(&mut session, "");
+    let cancelled = enqueue(&mut session, "");
     session.execute("SELECT recur.cancel($1)", &[&cancelled]);
     all_refused(&mut session, cancelled, 0, "It is cancelled, at attempt 0.");
 
@@ -96,42 +96,44 @@ fn an_attempt_that_is_over_can_not_report() {
         "cancel(%)",
         "retry(%)",
     ] {
-        for (id, shown) in [
+        for (id, code, expected) in [
             (
                 "'00000000-0000-0000-0000-000000000000'::uuid",
-                "00000000-0000-0000-0000-000000000000",
+                "P0002",
+                "no dispatch has the id 00000000-0000-0000-0000-000000000000",
             ),
-            ("NULL::uuid", "NULL"),
+            (
+                "NULL::uuid",
+                "22023",
+                "invalid id \"NULL\": must have a value",
+            ),
         ] {
-            let (state, message, _) = refused(
-                &mut session,
-                &format!("SELECT recur.{}", report.replace('%', id)),
-            );
-            assert_eq!(
-                (state.as_str(), message.as_str()),
-                ("P0002", format!("no dispatch has the id {shown}").as_str())
-            );
+            let call = format!("SELECT recur.{}", report.replace('%', id));
+            session.assert_error(&call, code, expected);
         }
     }
 }
 
 #[test]
-fn extend_and_release() {
+fn extend_moves_the_lease_and_release_gives_the_attempt_back() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let id = queue(&mut session, "lease = '1 minute', max_attempts = 1");
+    let id = enqueue(&mut session, "lease => '1 minute', max_attempts => 1");
     session.batch("SELECT recur.claim(1, lease => '1 hour')");
-    let left = "extract(epoch FROM lease_expires_at - clock_timestamp())::float8";
-    let unchanged: f64 = session.value(&format!("SELECT {left} FROM recur.extend($1, 1)"), &[&id]);
+    let left = |session: &mut Session| -> f64 {
+        session.value(
+            "SELECT extract(epoch FROM lease_expires_at - clock_timestamp())::float8 FROM recur.dispatches
+              WHERE id = $1",
+            &[&id],
+        )
+    };
+    session.execute("SELECT recur.extend($1, 1)", &[&id]);
     assert!(
-        unchanged > 3500.0,
-        "what was not asked for shortens nothing"
+        left(&mut session) > 3500.0,
+        "a lease of default length shortens none"
     );
-    let shorter: f64 = session.value(
-        &format!("SELECT {left} FROM recur.extend($1, 1, '5 minutes')"),
-        &[&id],
-    );
-    assert!((200.0..=300.0).contains(&shorter));
+    session.execute("SELECT recur.extend($1, 1, '5 minutes')", &[&id]);
+    assert!((200.0..=300.0).contains(&left(&mut session)));
     session.assert_error(
         &format!("SELECT recur.extend('{id}', 1, '0')"),
         "22023",
@@ -140,27 +142,22 @@ fn extend_and_release() {
 
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
+    let released: String = session.value("SELECT status FROM recur.release($1, 1)", &[&id]);
+    assert_eq!(released, "pending");
     let row = &session.rows(
-        "SELECT status, releases, lease_expires_at IS NULL FROM recur.release($1, 1)",
+        "SELECT releases, lease_expires_at IS NULL FROM recur.dispatches WHERE id = $1",
         &[&id],
     )[0];
-    assert_eq!(
-        (
-            row.get::<_, String>(0).as_str(),
-            row.get::<_, i32>(1),
-            row.get::<_, bool>(2)
-        ),
-        ("pending", 1, true)
-    );
+    assert_eq!((row.get::<_, i32>(0), row.get::<_, bool>(1)), (1, true));
     assert_eq!(listener.notification()["id"], id.to_string());
-    // The attempt did not count: with one attempt at the most there is another, and then no more.
+    // The attempt did not count: with max_attempts of 1 there is another one, and then no more.
     assert_eq!(claim_this(&mut session, id), 2);
     let ended: String = session.value("SELECT status FROM recur.fail($1, 2, 'x')", &[&id]);
     assert_eq!(ended, "failed");
 }
 
 #[test]
-fn claim_and_complete() {
+fn a_claimed_dispatch_is_completed_once() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     create(&mut session, "tick", EVERY_SECOND);
@@ -195,4 +192,34 @@ fn claim_and_complete() {
     assert_eq!(again.0, "RC001");
     let unknown = session.error(&format!("SELECT recur.complete('{}', 1)", Uuid::nil()));
     assert_eq!(unknown.0, "P0002");
+}
+
+/// Reasons are kept for each attempt, and the consumer's name with each dispatch.
+#[test]
+fn long_reasons_are_cut_and_long_names_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let mut claim = |session: &mut Session| -> Uuid {
+        session.execute("SELECT recur.enqueue('p', 'a', max_attempts => 2)", &[]);
+        session.value("SELECT id FROM recur.claim(1)", &[])
+    };
+    let long = "x".repeat(10_000);
+    for report in [
+        "SELECT recur.fail($1, 1, $2, retry => false)",
+        "SELECT recur.fail_many(ARRAY[$1::uuid], ARRAY[1], ARRAY[$2], retry => false)",
+        "SELECT recur.cancel($1, $2)",
+    ] {
+        let id = claim(&mut session);
+        session.execute(report, &[&id, &long]);
+        let stored: String =
+            session.value("SELECT error FROM recur.dispatches WHERE id = $1", &[&id]);
+        assert_eq!(stored, format!("{}…", &long[..8_000]), "{report}");
+    }
+    let claims = "SELECT id FROM recur.claim(1, consumer => repeat('x', 256))";
+    let (state, message, _) = refused(&mut session, claims);
+    assert_eq!(state, "22023");
+    assert!(
+        message.ends_with("\": must have at most 255 characters"),
+        "{message}"
+    );
 }

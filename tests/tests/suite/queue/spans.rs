@@ -1,7 +1,7 @@
-//! Spans of time that lead beyond the end of the calendar: refused where they enter, and harmless where they are already.
+//! Intervals that lead beyond the end of the calendar: refused where they enter, and harmless where they are stored.
 //! One row that can't be computed with would otherwise stop every claim that reaches it.
 
-use pg_recur_tests::queue::{queue, queue_many};
+use pg_recur_tests::queue::{claimed, enqueue, idle_action, queue, queue_many};
 use pg_recur_tests::{Cluster, Session};
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ fn refused(session: &mut Session, call: &str, message: &str) {
 }
 
 #[test]
-fn more_than_a_hundred_years_are_refused() {
+fn intervals_of_more_than_a_hundred_years_are_refused() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     // The parts of the last one make up 27 years, but are added one after the other.
@@ -69,37 +69,9 @@ fn more_than_a_hundred_years_are_refused() {
     );
 }
 
-/// Nor can a role bring them in past the functions.
-#[test]
-fn they_are_refused_in_rows_too() {
-    let cluster = Cluster::preloaded("recur.enabled = off");
-    let mut admin = cluster.database("app");
-    admin.batch("CREATE ROLE author LOGIN; SELECT recur.grant_access('author', 'author')");
-    let mut author = cluster.session_as("author", "app");
-    for (column, value) in [
-        ("lease", "1000000 years"),
-        ("lease", "-1000000 years"),
-        ("retry_backoff", "{}"),
-        (
-            "retry_backoff",
-            "{\"cap\": \"1000000 years\", \"base\": \"1 day\", \"factor\": 2}",
-        ),
-    ] {
-        let (code, message, _) = author.error(&format!(
-            "INSERT INTO recur.live_dispatches (id, scheduled_at, trigger, provider, action_type, {column})
-             VALUES (recur._new_id(now()), now(), 'enqueue', 'p', 'a', '{value}')"
-        ));
-        assert_eq!(code, "22023", "{message}");
-        assert!(
-            message.starts_with(&format!("invalid {column}")),
-            "{message}"
-        );
-    }
-}
-
 /// They are there, as after a restore from somewhere else.
 #[test]
-fn where_they_are_already_they_stop_nobody() {
+fn stored_rows_with_such_intervals_stop_no_claim() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let backoff = "{\"base\": \"1000000 years\", \"factor\": 2, \"cap\": \"1000000 years\"}";
@@ -114,21 +86,22 @@ fn where_they_are_already_they_stop_nobody() {
     // By provider and not, because these are two statements.
     for claim in ["claim(2)", "claim(2, ARRAY['test'])"] {
         let sql = format!(
-            "SELECT id, attempt, {} FROM recur.{claim} ORDER BY lease DESC NULLS LAST",
+            "SELECT id, attempt, {} FROM recur.{claim} ORDER BY lease DESC",
             years("lease_expires_at + interval '1 day'")
         );
         let rows = session.rows(&sql, &[]);
         assert_eq!(rows.len(), 2, "{claim}");
         assert_eq!(rows[0].get::<_, i32>(2), 100, "{claim}");
         let id: Uuid = rows[0].get(0);
+        session.execute("SELECT recur.extend($1, 1)", &[&id]);
         let extended = format!(
-            "SELECT {} FROM recur.extend($1, 1)",
+            "SELECT {} FROM recur.dispatches WHERE id = $1",
             years("lease_expires_at + interval '1 day'")
         );
         assert_eq!(session.value::<i32>(&extended, &[&id]), 100);
     }
     let ids: Vec<Uuid> = session.column(
-        "SELECT id FROM recur.live_dispatches ORDER BY lease NULLS LAST",
+        "SELECT id FROM recur_internal.live_dispatches ORDER BY lease DESC",
         &[],
     );
     let wait = years("available_at");
@@ -142,4 +115,78 @@ fn where_they_are_already_they_stop_nobody() {
         &[&ids[1..].to_vec()],
     );
     assert_eq!(accepted, 3);
+}
+
+/// A pause must go forward, in every part of it.
+#[test]
+fn a_backoff_with_a_negative_part_or_an_unreadable_one_is_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = idle_action(&mut session, "");
+    let pending = enqueue(&mut session, "");
+    for (base, factor, cap) in [
+        ("1 day -48 hours", "2", "1 hour"),
+        ("1 day -23 hours", "2", "1 day"),
+        ("1 mon -29 days", "2", "1 mon"),
+        ("1 second", "2", "1 mon -1 day"),
+        ("-1 second", "2", "1 hour"),
+        ("1 second", "1e400", "1 hour"),
+        ("1 second", "-2", "1 hour"),
+        ("1 second", "2", "9999999999 years"),
+        ("99999999999999999999 seconds", "2", "1 hour"),
+        // Seconds or minutes?
+        ("30", "2", "60"),
+    ] {
+        let backoff = format!("{{\"base\": \"{base}\", \"factor\": {factor}, \"cap\": \"{cap}\"}}");
+        for call in [
+            format!("create('n', '@daily', 'p', 'a', retry_backoff => '{backoff}')"),
+            format!("update('{action}'::uuid, '{{\"retry_backoff\": {backoff}}}')"),
+            format!("enqueue('p', 'a', retry_backoff => '{backoff}')"),
+        ] {
+            let (code, message, hint) = session.error(&format!("SELECT recur.{call}"));
+            assert_eq!(code, "22023", "{call}");
+            assert!(
+                message.starts_with("invalid retry_backoff \"")
+                    && message.contains("must have a base longer than nothing"),
+                "{call}: {message}"
+            );
+            assert!(hint.starts_with("For instance"), "{call}: {hint}");
+        }
+    }
+    assert_eq!(session.count("recur.recurring_actions"), 1);
+    assert_eq!(claimed(&mut session, "10"), [pending]);
+}
+
+/// Whatever is stored, each report has its own answer.
+#[test]
+fn a_stored_backoff_that_makes_no_sense_fails_no_report() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    for backoff in [
+        "{\"base\": \"1 day -48 hours\", \"factor\": 2, \"cap\": \"1 hour\"}",
+        "{\"base\": \"-1000000 years\", \"factor\": -7, \"cap\": \"-1000000 years\"}",
+        "{\"base\": \"1 second\", \"factor\": 1e400, \"cap\": \"1 hour\"}",
+        "{\"base\": \"soon\", \"factor\": \"often\"}",
+        "{\"initial\": 1}",
+        "[1, 2]",
+        "\"1 minute\"",
+        "null",
+        "7",
+    ] {
+        queue(&mut session, &format!("retry_backoff = '{backoff}'"));
+    }
+    queue_many(&mut session, 1);
+    let ids = claimed(&mut session, "10");
+    assert_eq!(ids.len(), 10);
+    let accepted: i64 = session.value(
+        "SELECT count(*) FROM recur.fail_many($1, array_fill(1, '{10}'), array_fill('x'::text, '{10}'))
+          WHERE accepted AND status = 'pending'",
+        &[&ids],
+    );
+    assert_eq!(accepted, 10);
+    let sane: i64 = session.count(
+        "recur.dispatches WHERE available_at BETWEEN clock_timestamp() - interval '1 minute'
+                                                AND clock_timestamp() + interval '111 years'",
+    );
+    assert_eq!(sane, 10);
 }

@@ -1,7 +1,8 @@
 //! Leases that have expired: the maintenance worker gives the dispatches back, or up.
 
 use pg_recur_tests::queue::{
-    claim_this, claimed, idle_action, let_lease_run_out, queue, queue_for, queue_many, status,
+    claim_this, claimed, enqueue, enqueue_many, idle_action, let_lease_run_out, queue_for,
+    queue_many, status,
 };
 use pg_recur_tests::{Cluster, Session, eventually};
 use serde_json::{Value, json};
@@ -14,9 +15,9 @@ fn expired_leases_come_back_or_end() {
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
-    let action = idle_action(&mut session, "");
+    let action = idle_action(&mut session, ", max_attempts => 2");
     let id = queue_for(&mut session, action);
-    session.batch("UPDATE recur.live_dispatches SET max_attempts = 2");
+    assert_eq!(listener.notification()["id"], id.to_string());
     for attempt in 1..=2 {
         eventually("it can be claimed", || {
             session
@@ -68,8 +69,8 @@ fn expired_leases_come_back_or_end() {
 /// Lets all leases be over at the same moment, but for those of what is just being reported.
 fn expire_together(session: &mut Session) {
     session.batch(
-        "UPDATE recur.live_dispatches SET lease_expires_at = clock_timestamp() - interval '1 second'
-          WHERE id IN (SELECT id FROM recur.live_dispatches WHERE status = 'running' FOR UPDATE SKIP LOCKED)",
+        "UPDATE recur_internal.live_dispatches SET lease_expires_at = clock_timestamp() - interval '1 second'
+          WHERE id IN (SELECT id FROM recur_internal.live_dispatches WHERE status = 'running' FOR UPDATE SKIP LOCKED)",
     );
 }
 
@@ -85,7 +86,7 @@ fn of_provider(session: &mut Session, provider: &str, wanted: &str) -> i64 {
 fn an_open_report_keeps_only_its_own_action_waiting() {
     let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
-    let action = idle_action(&mut session, "");
+    let action = idle_action(&mut session, ", max_attempts => 1");
     let reported = queue_for(&mut session, action);
     claim_this(&mut session, reported);
     let mut consumer = cluster.session("app");
@@ -93,26 +94,22 @@ fn an_open_report_keeps_only_its_own_action_waiting() {
     consumer.execute("SELECT recur.complete($1, 1)", &[&reported]);
 
     // Of the same action: one that has no attempt left, one that has, and one that is to be cancelled.
-    let [last, again, unwanted] = [(); 3].map(|()| queue_for(&mut session, action));
-    // Of others, the last attempts of which fail, too; one of them has been deleted since.
-    for _ in 0..20 {
-        queue(&mut session, "provider = 'other', max_attempts = 1");
-    }
-    let other = idle_action(&mut session, "");
-    let of_other = queue_for(&mut session, other);
-    let deleted = idle_action(&mut session, "");
-    let of_deleted = queue_for(&mut session, deleted);
-    session.batch(
-        "UPDATE recur.live_dispatches SET max_attempts = 1
-          WHERE action_id IS NOT NULL AND status = 'pending'",
-    );
+    let [last, unwanted] = [(); 2].map(|()| queue_for(&mut session, action));
     session.execute(
-        "UPDATE recur.live_dispatches SET max_attempts = 2 WHERE id = $1",
-        &[&again],
+        "SELECT recur.update($1::uuid, '{\"max_attempts\": 2}')",
+        &[&action],
     );
+    let again = queue_for(&mut session, action);
+    // Of others, the last attempts of which fail, too; one of them has been deleted since.
+    let of_others = "provider => 'other', max_attempts => 1";
+    enqueue_many(&mut session, 20, of_others);
+    let other = idle_action(&mut session, ", max_attempts => 1");
+    let of_other = queue_for(&mut session, other);
+    let deleted = idle_action(&mut session, ", max_attempts => 1");
+    let of_deleted = queue_for(&mut session, deleted);
     session.batch("SELECT FROM recur.claim(100, lease => '1 hour')");
     session.execute("SELECT recur.cancel($1)", &[&unwanted]);
-    session.execute("SELECT recur.delete($1)", &[&deleted]);
+    session.execute("SELECT recur.delete($1::uuid)", &[&deleted]);
     expire_together(&mut session);
 
     eventually("the others are given up", || {
@@ -139,11 +136,11 @@ fn an_open_report_keeps_only_its_own_action_waiting() {
 }
 
 #[test]
-fn one_that_can_not_be_given_back_keeps_no_other() {
+fn a_lease_that_can_not_expire_keeps_no_other_from_expiring() {
     let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     queue_many(&mut session, 20);
-    let bad = queue(&mut session, "provider = 'bad'");
+    let bad = enqueue(&mut session, "provider => 'bad'");
     session.batch("SELECT FROM recur.claim(100, lease => '1 hour')");
     session.execute(
         &format!(
@@ -154,7 +151,7 @@ fn one_that_can_not_be_given_back_keeps_no_other() {
         &[],
     );
     session.batch(
-        "CREATE TRIGGER refuse BEFORE UPDATE ON recur.live_dispatches FOR EACH ROW
+        "CREATE TRIGGER refuse BEFORE UPDATE ON recur_internal.live_dispatches FOR EACH ROW
                    EXECUTE FUNCTION refuse()",
     );
     expire_together(&mut session);
@@ -169,7 +166,7 @@ fn one_that_can_not_be_given_back_keeps_no_other() {
     eventually("these come back, too", || {
         of_provider(&mut session, "test", "pending") == 20
     });
-    session.batch("DROP TRIGGER refuse ON recur.live_dispatches");
+    session.batch("DROP TRIGGER refuse ON recur_internal.live_dispatches");
     eventually("it is given back in the end", || {
         status(&mut session, bad) == "pending"
     });
@@ -180,10 +177,10 @@ fn claims_go_on_while_leases_expire() {
     const EXPIRED: i32 = 10_000;
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    queue_many(&mut session, EXPIRED);
+    let arguments = "max_attempts => CASE WHEN n % 10 = 0 THEN 1 ELSE 3 END";
+    enqueue_many(&mut session, EXPIRED, arguments);
     session.batch("SELECT count(*) FROM recur.claim(10000)");
-    session.batch("UPDATE recur.live_dispatches SET lease_expires_at = now() - interval '1 s', max_attempts = CASE
-                     WHEN (payload ->> 'n')::int % 10 = 0 THEN 1 ELSE 3 END");
+    expire_together(&mut session);
     queue_many(&mut session, 100);
     let mut claimant = cluster.session("app");
     claimant.batch("SET lock_timeout = '1ms'");
@@ -191,8 +188,10 @@ fn claims_go_on_while_leases_expire() {
     listener.batch("LISTEN recur");
 
     session.batch("BEGIN");
-    let recovered: i64 =
-        session.value("SELECT recur._expire_leases(clock_timestamp(), 10000)", &[]);
+    let recovered: i64 = session.value(
+        "SELECT recur_internal.expire_leases(clock_timestamp(), 10000)",
+        &[],
+    );
     assert_eq!(recovered, i64::from(EXPIRED));
     // It has not committed; a claim neither waits for it nor sees less.
     let (id, attempt): (Uuid, i32) = {

@@ -1,3 +1,5 @@
+//! Leases, retries and cancellations.
+
 mod cancel;
 mod leases;
 mod recover;

@@ -1,7 +1,7 @@
-//! What happens to dispatches other than by their consumers' reports; contexts; history.
+//! Giving up runs by hand, after a restart of their consumers.
 
 use pg_recur_tests::Cluster;
-use pg_recur_tests::queue::{queue, queue_many, status};
+use pg_recur_tests::queue::{enqueue, queue_many, status};
 
 #[test]
 fn recover_gives_up_what_is_old_and_nothing_else() {
@@ -10,10 +10,10 @@ fn recover_gives_up_what_is_old_and_nothing_else() {
     queue_many(&mut session, 3);
     session.batch("SELECT count(*) FROM recur.claim(3, lease => '10 days')");
     session.batch(
-        "UPDATE recur.live_dispatches SET started_at = now() - interval '2 hours'
+        "UPDATE recur_internal.live_dispatches SET started_at = now() - interval '2 hours'
           WHERE payload ->> 'n' <> '3'",
     );
-    let waiting = queue(&mut session, "");
+    let waiting = enqueue(&mut session, "");
     let recovered: i64 = session.value("SELECT recur.recover('1 hour')", &[]);
     assert_eq!(recovered, 2);
     let errors: Vec<String> = session.column("SELECT error FROM recur.dead_letters", &[]);

@@ -14,7 +14,7 @@ fn occurrences(session: &mut Session) -> Vec<DateTime<Utc>> {
     )
 }
 
-/// None is doubled, each is on a second, and the action's own books agree.
+/// None is doubled, and the action's own counts agree.
 fn check(session: &mut Session) {
     let all = occurrences(session);
     let distinct: HashSet<_> = all.iter().collect();

@@ -27,7 +27,7 @@ fn a_database_can_be_dropped_renamed_and_copied_while_its_dispatcher_sleeps() {
     });
     drop(renamed);
 
-    // Each of these waits 5 seconds for others to leave and then fails, should anybody stay.
+    // Each of these waits 5 seconds for others to leave, and fails should a session stay.
     admin.batch("DROP DATABASE copy");
     admin.batch("DROP DATABASE renamed");
     eventually("no dispatcher is left", || {
@@ -48,7 +48,7 @@ fn a_command_that_fails_gives_the_database_back() {
     eventually("it goes on", || session.count("recur.dispatches") > before);
 }
 
-/// Whatever fails on a server with pg_recur, of which most has nothing to do with it, says all that it would say without.
+/// An error that has nothing to do with pg_recur says all that it would say without pg_recur.
 #[test]
 fn the_errors_of_others_arrive_as_they_are() {
     let cluster = Cluster::quiet();
@@ -70,7 +70,7 @@ fn the_errors_of_others_arrive_as_they_are() {
         unknown.position(),
         Some(&postgres::error::ErrorPosition::Original(25))
     );
-    // An error of ours, inside somebody else's: the context goes all the way.
+    // An error of the extension, inside a block of the user's: the context goes all the way.
     let ours = error("DO $$ BEGIN PERFORM recur.create('n', 'never', 'p', 't'); END $$");
     let whence = ours.where_().unwrap_or_default();
     assert!(whence.contains("inline_code_block line 1"), "{whence}");

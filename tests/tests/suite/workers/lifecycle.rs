@@ -6,13 +6,13 @@ use pg_recur_tests::workers::{dispatcher, dispatchers, starts_to_fire};
 use pg_recur_tests::{Cluster, Session, Shutdown, eventually, eventually_some};
 use std::fs;
 
-/// The workers remember where their indexes are, and who owns the tables.
+/// The workers remember where their indexes are. They act as the engine, whoever owns the tables.
 #[test]
-fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
+fn workers_find_indexes_that_were_rebuilt_and_tables_whose_owner_changed() {
     let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     starts_to_fire(&mut session, "tick");
-    session.batch("SELECT recur.pause(recur.id_of('tick')); CREATE ROLE keeper; GRANT ALL ON SCHEMA recur TO keeper");
+    session.batch("SELECT recur.pause(recur.id_of('tick')); CREATE ROLE keeper");
     let failures = || cluster.log().matches("failed").count();
     let before = failures();
     // This one makes a new index and drops the old one.
@@ -21,9 +21,11 @@ fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
         "live_dispatches_later",
         "live_dispatches_leased",
     ] {
-        session.batch(&format!("REINDEX INDEX CONCURRENTLY recur.{index}"));
+        session.batch(&format!(
+            "REINDEX INDEX CONCURRENTLY recur_internal.{index}"
+        ));
     }
-    session.batch("SELECT count(recur.complete(id, attempt)) FROM recur.claim(1000)");
+    session.batch("SELECT recur.complete(id, attempt) FROM recur.claim(1000)");
     session.batch("SELECT recur.resume(recur.id_of('tick'))");
     // Dispatched, heard of, claimed, and taken back when the lease is over: each is found through one of them.
     session.batch("LISTEN recur");
@@ -34,30 +36,89 @@ fn what_is_rebuilt_or_given_away_while_the_workers_sleep_is_found_again() {
     eventually("the lease has expired", || {
         session.count("recur.dispatches WHERE error = 'lease expired'") == 1
     });
-    // As whom they act follows the tables' owner at once.
+    // As whom they act is seen by a trigger of a superuser's.
     session.batch(
         "CREATE TABLE acted (who text); GRANT INSERT ON acted TO PUBLIC;
          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
-             $$BEGIN INSERT INTO public.acted VALUES (current_user); RETURN NULL; END$$;
-         CREATE TRIGGER note AFTER INSERT ON recur.live_dispatches FOR EACH STATEMENT EXECUTE FUNCTION note()",
+             $$BEGIN
+                 INSERT INTO public.acted VALUES (current_user);
+                 RETURN NULL;
+             END$$;
+         CREATE TRIGGER note AFTER INSERT ON recur_internal.live_dispatches FOR EACH STATEMENT EXECUTE FUNCTION note()",
     );
-    let acts_as = |session: &mut Session, role: &str| {
-        eventually("a dispatch is written as that role", || {
-            session.value("SELECT $1 IN (SELECT who FROM acted)", &[&role])
-        });
+    let acts_as_engine = |session: &mut Session| {
+        session.batch("TRUNCATE acted");
+        eventually("a dispatch is written", || session.count("acted") > 0);
+        let roles = session.texts("SELECT DISTINCT who FROM acted", &[]);
+        assert_eq!(roles, ["recur_engine"]);
     };
-    acts_as(&mut session, "postgres");
+    acts_as_engine(&mut session);
     session.batch(
         "DO $$DECLARE t regclass; BEGIN
              FOR t IN SELECT c.oid FROM pg_class AS c
-              WHERE c.relnamespace = 'recur'::regnamespace AND c.relkind IN ('r', 'p', 'v') LOOP
+              WHERE c.relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace)
+                AND c.relkind IN ('r', 'p', 'v') LOOP
                  EXECUTE format('ALTER TABLE %s OWNER TO keeper', t);
              END LOOP;
          END$$;
-         GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA recur TO keeper",
+         GRANT USAGE ON SCHEMA recur, recur_internal TO keeper",
     );
-    acts_as(&mut session, "keeper");
+    acts_as_engine(&mut session);
     assert_eq!(failures(), before, "{}", cluster.log());
+}
+
+/// After an upgrade of the package, the library is newer than the objects in the database.
+#[test]
+fn workers_hold_until_the_extension_has_the_version_of_the_library() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    starts_to_fire(&mut session, "tick");
+    let set_version = |session: &mut Session, version: &str| {
+        session.execute(
+            "UPDATE pg_extension SET extversion = $1 WHERE extname = 'pg_recur'",
+            &[&version],
+        );
+    };
+    let version: String = session.value(
+        "SELECT extversion FROM pg_extension WHERE extname = 'pg_recur'",
+        &[],
+    );
+    set_version(&mut session, "0.0.1");
+    session.batch(
+        "SELECT pg_terminate_backend(pid) FROM recur.workers WHERE database = current_database()",
+    );
+    let tries = || {
+        cluster
+            .log()
+            .matches("until ALTER EXTENSION pg_recur UPDATE")
+            .count()
+    };
+    eventually("a new worker sees the version", || tries() > 0);
+    let held = session.count("recur.dispatches");
+    eventually("an occurrence is overdue", || {
+        session
+            .count("recur_internal.timers WHERE due_at < clock_timestamp() - interval '1 second'")
+            == 1
+    });
+    let before = tries();
+    eventually("a worker has tried again since", || tries() > before);
+    assert_eq!(session.count("recur.dispatches"), held);
+    let row = &session.rows("SELECT severity, finding, remedy FROM recur.doctor()", &[])[0];
+    assert_eq!(row.get::<_, String>(0), "error");
+    assert_eq!(
+        row.get::<_, String>(1),
+        format!(
+            "the extension in this database has version 0.0.1, and the library {version}: nothing fires by itself"
+        )
+    );
+    assert!(
+        row.get::<_, String>(2)
+            .starts_with("ALTER EXTENSION pg_recur UPDATE")
+    );
+    set_version(&mut session, &version);
+    eventually("it fires again", || {
+        session.count("recur.dispatches") > held
+    });
 }
 
 #[test]
@@ -113,7 +174,7 @@ fn an_idle_dispatcher_holds_nothing_and_does_nothing() {
     // It has seen the new action and gone to sleep again, for as long as the safety net allows.
     eventually("it sleeps", || {
         session.count(
-            "recur.workers WHERE database = 'app' AND duty = 'dispatcher' AND state = 'sleeping'
+            "recur.workers WHERE database = 'app' AND kind = 'dispatcher' AND state = 'sleeping'
                 AND wakes_at > clock_timestamp() + interval '50 minutes'",
         ) == 1
     });
@@ -141,7 +202,7 @@ fn looking_uses_up_no_transaction_ids() {
     let mut session = cluster.database("app");
     session.execute("SELECT recur.create('new year', '@yearly', 'p', 'a')", &[]);
     let looks = |session: &mut Session| -> Vec<DateTime<Utc>> {
-        let rows = session.rows("SELECT state_since FROM recur.workers ORDER BY duty", &[]);
+        let rows = session.rows("SELECT state_since FROM recur.workers ORDER BY kind", &[]);
         rows.iter().map(|row| row.get(0)).collect()
     };
     eventually("both workers sleep", || {
@@ -163,7 +224,7 @@ fn looking_uses_up_no_transaction_ids() {
 }
 
 #[test]
-fn a_worker_ends_at_once_when_told_to() {
+fn a_worker_ends_at_once_when_it_is_terminated() {
     let mut cluster = Cluster::start();
     let mut session = cluster.database("app");
     starts_to_fire(&mut session, "tick");
@@ -179,4 +240,40 @@ fn a_worker_ends_at_once_when_told_to() {
     });
     // A server that has to wait for its workers would not end.
     cluster.stop(Shutdown::Fast);
+}
+
+/// Workers outlive their launcher, and the next launcher takes them over instead of starting others beside them.
+#[test]
+fn a_launcher_that_is_restarted_starts_no_second_set_of_workers() {
+    let cluster = Cluster::preloaded("recur.dispatchers = 2");
+    let mut session = cluster.database("app");
+    starts_to_fire(&mut session, "tick");
+    let workers = "SELECT pid FROM pg_stat_activity
+                    WHERE backend_type IN ('pg_recur dispatcher', 'pg_recur maintenance') ORDER BY pid";
+    let before = eventually_some("all workers run", || {
+        let pids: Vec<i32> = session.column(workers, &[]);
+        (pids.len() == 3).then_some(pids)
+    });
+    for _ in 0..3 {
+        let launcher = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher'";
+        let terminated: i32 = session.value(launcher, &[]);
+        session.execute("SELECT pg_terminate_backend($1)", &[&terminated]);
+        eventually("another launcher has started", || {
+            let others = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher' AND pid <> $1";
+            session.value::<i64>(others, &[&terminated]) == 1
+        });
+    }
+    // The new launcher serves new databases, which shows that it has looked at the old ones.
+    let mut other = cluster.database("other");
+    starts_to_fire(&mut other, "tick");
+    let pids: Vec<i32> =
+        session.column(&workers.replace("ORDER", "AND datname = 'app' ORDER"), &[]);
+    assert_eq!(pids, before);
+    // And it replaces one that ends.
+    session.execute("SELECT pg_terminate_backend($1)", &[&before[0]]);
+    eventually("the worker is replaced", || {
+        let pids: Vec<i32> =
+            session.column(&workers.replace("ORDER", "AND datname = 'app' ORDER"), &[]);
+        pids.len() == 3 && !pids.contains(&before[0])
+    });
 }

@@ -1,6 +1,7 @@
 //! The server's log: one line for each event in the life of a worker or an action, and never a payload.
 
 use pg_recur_tests::faults::fill_disk;
+use pg_recur_tests::timers::{of_action, set_due};
 use pg_recur_tests::{Cluster, eventually};
 
 /// The lines of pg_recur, without what the server puts before them.
@@ -25,11 +26,11 @@ fn count(cluster: &Cluster, start: &str) -> usize {
 }
 
 #[test]
-fn the_log_tells_what_operators_need() {
+fn the_log_has_what_operators_need_and_no_payload() {
     let cluster = Cluster::preloaded("log_min_messages = debug1");
     let mut session = cluster.database("app");
     session.batch(
-        "ALTER TABLE recur.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed');
+        "ALTER TABLE recur_internal.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed');
          SELECT recur.create('cursed', '@yearly', 'p', 'cursed', payload => '{\"s3cret\": 1}');
          SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}',
                              ends_at => now() + interval '2 seconds');
@@ -40,15 +41,12 @@ fn the_log_tells_what_operators_need() {
     );
     let id = |session: &mut pg_recur_tests::Session, name: &str| -> String {
         session.value(
-            "SELECT id::text FROM recur.definitions WHERE name = $1",
+            "SELECT id::text FROM recur_internal.definitions WHERE name = $1",
             &[&name],
         )
     };
     let cursed = id(&mut session, "cursed");
-    session.batch(
-        "UPDATE recur.timers AS t SET next_run_at = now() FROM recur.definitions AS d
-          WHERE d.id = t.action_id AND d.name = 'cursed'",
-    );
+    set_due(&mut session, "now()", &of_action("cursed"));
     for (name, level, reason) in [
         ("expiring", "WARNING", "expired"),
         ("counted", "LOG", "exhausted"),
@@ -75,7 +73,7 @@ fn the_log_tells_what_operators_need() {
     assert!(count(&cluster, "DEBUG:  pg_recur dispatcher: batch dispatched=") > 0);
 
     // The database's own circumstances.
-    fill_disk(&mut session, "INSERT", "recur.live_dispatches");
+    fill_disk(&mut session, "INSERT", "recur_internal.live_dispatches");
     session.batch(
         "SELECT recur.create('full', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}')",
     );

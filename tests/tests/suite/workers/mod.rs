@@ -1,3 +1,5 @@
+//! The launcher and its workers: crashes, failover, clocks, settings.
+
 mod clock;
 mod crashes;
 mod failover;

@@ -326,3 +326,23 @@ fn overlap_also_holds_among_those_of_one_batch() {
     };
     assert_eq!(latest.decide().fire, [at("2030-01-01T12:02:00Z")]);
 }
+
+#[test]
+fn a_decision_fires_no_more_than_its_share() {
+    let policy = Policy {
+        misfire: Misfire::All,
+        catchup_limit: usize::MAX,
+        ..PLAIN
+    };
+    let fired = |share| {
+        let case = Case {
+            policy,
+            share,
+            ..MONTH
+        };
+        case.decide().fire.len()
+    };
+    assert_eq!(fired(usize::MAX), 1_000);
+    assert_eq!(fired(250), 250);
+    assert_eq!(fired(0), 1, "each decision moves on");
+}

@@ -7,7 +7,7 @@ fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
     let policy = Policy {
         horizon: Some(Horizon {
             reach: TimeDelta::days(3),
-            count: None,
+            count: 1_000,
         }),
         ..PLAIN
     };
@@ -55,7 +55,7 @@ fn an_instant_set_by_hand_is_dispatched_ahead_as_well() {
     let policy = Policy {
         horizon: Some(Horizon {
             reach: TimeDelta::hours(1),
-            count: None,
+            count: 1_000,
         }),
         ..PLAIN
     };
@@ -93,7 +93,7 @@ fn a_horizon_has_limits() {
     };
     // By count: there is room again when the first of those ahead has come.
     let case = Case {
-        policy: horizon(30, Some(2)),
+        policy: horizon(30, 2),
         now: "2030-01-01T00:00:00Z",
         ..NOON
     };
@@ -109,7 +109,7 @@ fn a_horizon_has_limits() {
     );
     // 50 at once; the rest at once after that.
     let case = Case {
-        policy: horizon(100, None),
+        policy: horizon(100, 1_000),
         ..case
     };
     let decision = case.decide();
@@ -131,7 +131,7 @@ fn a_horizon_has_limits() {
     let case = Case {
         policy: Policy {
             overlap: Overlap::Skip,
-            ..horizon(30, None)
+            ..horizon(30, 1_000)
         },
         ..NOON
     };
@@ -139,4 +139,38 @@ fn a_horizon_has_limits() {
         case.decide(),
         fires(&["2030-01-01T12:00:00Z"], wait("2030-01-02T12:00:00Z"))
     );
+}
+
+#[test]
+fn a_full_horizon_has_room_when_the_first_of_it_has_come() {
+    let policy = Policy {
+        horizon: Horizon::new(Some(TimeDelta::days(36_525)), None),
+        ..PLAIN
+    };
+    // A thousand seconds lie ahead.
+    let full = Case {
+        schedule: "* * * * * *",
+        policy,
+        next_run_at: "2030-01-01T00:16:41Z",
+        now: "2030-01-01T00:00:00Z",
+        ..NOON
+    };
+    let wait = Then::Wait {
+        next_run_at: at("2030-01-01T00:16:41Z"),
+        due_at: at("2030-01-01T00:00:01Z"),
+    };
+    assert_eq!(full.decide(), fires(&[], wait));
+    // Far from full: at once again, but not before what is due already.
+    let empty = Case {
+        next_run_at: "2030-01-01T00:00:01Z",
+        ..full
+    };
+    let decision = empty.decide();
+    assert_eq!(decision.fire.len(), 50);
+    assert!(
+        matches!(decision.then, Then::Wait { due_at, .. } if due_at == at("2030-01-01T00:00:00Z"))
+    );
+    // The share of the batch holds here, too.
+    let decision = Case { share: 7, ..empty }.decide();
+    assert_eq!(decision.fire.len(), 7);
 }

@@ -22,6 +22,7 @@ struct Case {
     runs: (i64, Option<i64>),
     policy: Policy,
     unfinished: Unfinished,
+    share: usize,
     now: &'static str,
 }
 
@@ -57,6 +58,7 @@ impl Case {
             max_runs: self.runs.1,
             policy: self.policy,
             unfinished: self.unfinished,
+            share: self.share,
         };
         decide(&due, at(self.now), mode)
     }
@@ -80,6 +82,7 @@ const NOON: Case = Case {
         pending: false,
         running: false,
     },
+    share: usize::MAX,
     now: "2030-01-01T12:00:00Z",
 };
 
@@ -118,7 +121,10 @@ fn skipped(reason: SkipReason, from: &str, until: &str, count: u64) -> Vec<Skipp
 #[test]
 fn reasons_are_stored_by_these_names() {
     assert_eq!(EndReason::NAMES, ["exhausted", "expired", "no_next"]);
-    let kinds: Vec<&str> = EndReason::ALL.iter().map(|end| end.event_kind()).collect();
+    let kinds: Vec<&str> = EndReason::ALL
+        .iter()
+        .map(|end| end.event_kind().as_str())
+        .collect();
     assert_eq!(
         kinds,
         ["action.exhausted", "action.expired", "action.no_next"]

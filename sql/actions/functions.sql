@@ -1,0 +1,178 @@
+-- The life of an action: create, update, pause, resume, delete.
+--
+-- Where an action is meant, an id or a name does: each function has a form that takes a uuid, and one that takes a
+-- text, which is an id if it reads as one. NULL for namespace and tenant means 'default', NULL for subject an action
+-- without one.
+
+CREATE FUNCTION recur_internal.action_id(action text, namespace text, tenant text, subject text) RETURNS uuid
+    LANGUAGE c STABLE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'action_id_wrapper';
+COMMENT ON FUNCTION recur_internal.action_id IS
+    'Internal: the id of the action that an id or a name means, of those that the caller sees; raises if there is none';
+
+-- NULL means the default of the column, which crates/recur-core/src/action/columns.rs has. The list of arguments stands
+-- here alone: the implementation reads it from the catalog.
+CREATE FUNCTION recur.create(
+    name           text,
+    schedule       text,
+    provider       text,
+    action_type    text,
+    payload        jsonb       DEFAULT NULL,
+    timezone       text        DEFAULT NULL,
+    namespace      text        DEFAULT NULL,
+    tenant         text        DEFAULT NULL,
+    subject        text        DEFAULT NULL,
+    starts_at      timestamptz DEFAULT NULL,
+    ends_at        timestamptz DEFAULT NULL,
+    max_runs       int         DEFAULT NULL,
+    on_dst_gap     text        DEFAULT NULL,
+    on_dst_fold    text        DEFAULT NULL,
+    description    text        DEFAULT NULL,
+    labels         jsonb       DEFAULT NULL,
+    metadata       jsonb       DEFAULT NULL,
+    context        jsonb       DEFAULT NULL,
+    dedup_key      text        DEFAULT NULL,
+    misfire        text        DEFAULT NULL,
+    misfire_grace  interval    DEFAULT NULL,
+    catchup_limit  int         DEFAULT NULL,
+    overlap        text        DEFAULT NULL,
+    jitter         interval    DEFAULT NULL,
+    horizon        interval    DEFAULT NULL,
+    horizon_count  int         DEFAULT NULL,
+    max_attempts   int         DEFAULT NULL,
+    retry_backoff  jsonb       DEFAULT NULL,
+    lease          interval    DEFAULT NULL,
+    priority       int         DEFAULT NULL,
+    lock_group     text        DEFAULT NULL,
+    notify_channel text        DEFAULT NULL,
+    primary_agent  text        DEFAULT NULL,
+    fallback_agent text        DEFAULT NULL,
+    contact        text        DEFAULT NULL,
+    mute           boolean     DEFAULT NULL,
+    mute_interval  interval    DEFAULT NULL,
+    keep_history   text        DEFAULT NULL,
+    enabled        boolean     DEFAULT NULL,
+    paused_reason  text        DEFAULT NULL,
+    on_existing    text        DEFAULT NULL
+) RETURNS uuid
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'create_wrapper';
+COMMENT ON FUNCTION recur.create IS
+    'Creates an action and returns its id; the action fires from the moment the transaction commits. Where the caller '
+    'has one of the same namespace, tenant, name and subject, on_existing says what happens: fail (the default), '
+    'upsert or add_another';
+
+CREATE FUNCTION recur.update(INOUT id uuid, changes jsonb,
+                             OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'update_wrapper';
+COMMENT ON FUNCTION recur.update(uuid, jsonb) IS
+    'Changes what is named in changes and nothing else; null clears. A change of schedule, time zone or bounds '
+    'recomputes next_run_at from now';
+CREATE FUNCTION recur.update(action text, changes jsonb, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
+                             subject text DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'update_named_wrapper';
+COMMENT ON FUNCTION recur.update(text, jsonb, text, text, text) IS
+    'Changes what is named in changes and nothing else, of the action with this id or name';
+
+-- The columns that occurrences depend on.
+CREATE FUNCTION recur_internal.with_changes(
+    id uuid, changes jsonb,
+    OUT schedule text, OUT timezone text, OUT starts_at timestamptz, OUT ends_at timestamptz, OUT max_runs int,
+    OUT on_dst_gap text, OUT on_dst_fold text
+) RETURNS SETOF record
+    LANGUAGE c STABLE ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'with_changes_wrapper';
+COMMENT ON FUNCTION recur_internal.with_changes IS
+    'Internal: what recur.update would make of an action; raises what recur.update would raise, and changes nothing';
+
+CREATE FUNCTION recur.pause(INOUT id uuid, reason text DEFAULT NULL,
+                            OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'pause_wrapper';
+COMMENT ON FUNCTION recur.pause(uuid, text) IS 'Stops an action from firing until recur.resume';
+CREATE FUNCTION recur.pause(action text, reason text DEFAULT NULL, namespace text DEFAULT NULL,
+                            tenant text DEFAULT NULL, subject text DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'pause_named_wrapper';
+COMMENT ON FUNCTION recur.pause(text, text, text, text, text) IS
+    'Stops the action with this id or name from firing until recur.resume';
+
+CREATE FUNCTION recur.resume(INOUT id uuid, OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'resume_wrapper';
+COMMENT ON FUNCTION recur.resume(uuid) IS
+    'Lets a paused action fire again, from its next occurrence on; the occurrences of the pause do not fire';
+CREATE FUNCTION recur.resume(action text, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
+                             subject text DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'resume_named_wrapper';
+COMMENT ON FUNCTION recur.resume(text, text, text, text) IS
+    'Lets the paused action with this id or name fire again, from its next occurrence on';
+
+CREATE FUNCTION recur.delete(INOUT id uuid, OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'delete_wrapper';
+COMMENT ON FUNCTION recur.delete(uuid) IS
+    'Deletes an action and returns its last state; its pending dispatches are cancelled, its history stays';
+CREATE FUNCTION recur.delete(action text, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
+                             subject text DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'delete_named_wrapper';
+COMMENT ON FUNCTION recur.delete(text, text, text, text) IS
+    'Deletes the action with this id or name; its pending dispatches are cancelled, its history stays';
+
+CREATE FUNCTION recur.restore_context(INOUT id uuid, version int,
+                                      OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'restore_context_wrapper';
+COMMENT ON FUNCTION recur.restore_context(uuid, int) IS
+    'Gives an action the context that it had at a version, as a new version; a run that is under way can not '
+    'overwrite it';
+CREATE FUNCTION recur.restore_context(action text, version int, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
+                                      subject text DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'restore_context_named_wrapper';
+COMMENT ON FUNCTION recur.restore_context(text, int, text, text, text) IS
+    'Gives the action with this id or name the context that it had at a version, as a new version';
+
+CREATE FUNCTION recur.pause_all(namespace text DEFAULT NULL, tenant text DEFAULT NULL, labels jsonb DEFAULT NULL,
+                                reason text DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'pause_all_wrapper';
+COMMENT ON FUNCTION recur.pause_all IS
+    'Pauses every running action that the filters name, all of them without a filter, and returns them';
+
+CREATE FUNCTION recur.resume_all(namespace text DEFAULT NULL, tenant text DEFAULT NULL, labels jsonb DEFAULT NULL)
+    RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
+    LANGUAGE c
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'resume_all_wrapper';
+COMMENT ON FUNCTION recur.resume_all IS
+    'Resumes every paused action that the filters name and that has an occurrence left, and returns them';

@@ -1,0 +1,61 @@
+-- What a schedule means: pure functions that neither read nor write a table. NULL for on_dst_gap or on_dst_fold means
+-- the default of an action.
+
+CREATE FUNCTION recur.is_valid_schedule(schedule text) RETURNS boolean
+    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'is_valid_schedule_wrapper';
+COMMENT ON FUNCTION recur.is_valid_schedule IS
+    'Is this text a schedule? Never raises; recur.preview shows what it means, or what is wrong with it';
+
+CREATE FUNCTION recur.preview(
+    schedule    text,
+    timezone    text        DEFAULT NULL,
+    "from"      timestamptz DEFAULT now(),
+    count       int         DEFAULT 10,
+    starts_at   timestamptz DEFAULT NULL,
+    ends_at     timestamptz DEFAULT NULL,
+    max_runs    int         DEFAULT NULL,
+    on_dst_gap  text        DEFAULT NULL,
+    on_dst_fold text        DEFAULT NULL
+) RETURNS TABLE (occurrence timestamptz, local_time timestamp, note text)
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'preview_wrapper';
+COMMENT ON FUNCTION recur.preview IS
+    'The next occurrences of a schedule strictly after "from", in a time zone, by default UTC; note says where a clock '
+    'change moved or doubled one';
+
+CREATE FUNCTION recur.next_occurrence(
+    schedule    text,
+    timezone    text        DEFAULT NULL,
+    "from"      timestamptz DEFAULT now(),
+    starts_at   timestamptz DEFAULT NULL,
+    ends_at     timestamptz DEFAULT NULL,
+    max_runs    int         DEFAULT NULL,
+    on_dst_gap  text        DEFAULT NULL,
+    on_dst_fold text        DEFAULT NULL
+) RETURNS timestamptz
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'next_occurrence_wrapper';
+COMMENT ON FUNCTION recur.next_occurrence IS
+    'The first occurrence of a schedule strictly after "from", in a time zone, by default UTC; NULL if there is none';
+
+CREATE FUNCTION recur.describe(schedule text, timezone text DEFAULT NULL) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'describe_wrapper';
+COMMENT ON FUNCTION recur.describe IS 'A schedule in plain English, with its time zone if one is given';
+
+CREATE FUNCTION recur.tzdata_version() RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'tzdata_version_wrapper';
+COMMENT ON FUNCTION recur.tzdata_version IS
+    'The version of the IANA time zone database that schedules are evaluated with; it is compiled in';
+
+CREATE FUNCTION recur_internal.occurrences_around(
+    schedule text, timezone text, "from" timestamptz, until timestamptz, starts_at timestamptz, ends_at timestamptz,
+    on_dst_gap text, on_dst_fold text
+) RETURNS TABLE (previous timestamptz, next timestamptz, count bigint)
+    LANGUAGE c STABLE ROWS 1 PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'occurrences_around_wrapper';
+COMMENT ON FUNCTION recur_internal.occurrences_around IS
+    'Internal: the last occurrence at or before until, the first after it, and how many there are after "from" and up '
+    'to until';

@@ -1,0 +1,2 @@
+l.status <> 'pending' AND l.attempt = u.attempt AND l.lease_expires_at > clock_timestamp()
+       AND ($7 IS NULL OR l.owner_id = ANY ($7))

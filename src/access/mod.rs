@@ -1,0 +1,11 @@
+//! Who owns what, and who sees it.
+//!
+//! Every function of the extension first looks up here what its caller may see, and then works on the tables as the
+//! engine. The views use the same look-up, once per query.
+
+mod owners;
+
+pub use owners::{
+    Actor, Visible, WORKER, caller, caller_name, id_of_role, own_id, own_id_if_any, owner_ids_of,
+    refresh_names, session_name, visible,
+};

@@ -1,0 +1,190 @@
+//! Changing an action: lock, decide, write.
+
+use super::events;
+use super::identity::Identity;
+use super::quota;
+use super::resolve::unknown_id;
+use super::store::{self, Stored};
+use crate::access::{self, Actor, Visible};
+use crate::history::contexts::{self, NewContext};
+use crate::history::events as history;
+use crate::pg::error::SqlError;
+use crate::pg::jsonb::Jsonb;
+use crate::pg::query::pg_uuid;
+use crate::pg::srf::ResultSet;
+use crate::pg::{subtransaction, time};
+use crate::runtime::environment::environment;
+use crate::runtime::wakeup;
+use chrono::{DateTime, Utc};
+use recur_core::action::{Action, Change, Changes, Column, Event, Invalid, Update};
+use uuid::Uuid;
+
+const UNIQUE_VIOLATION: &str = "23505";
+
+/// The role that writes, and what it sees: looked up before the process acts as the engine.
+pub struct Author {
+    visible: Visible,
+    actor: Actor,
+}
+
+/// What the functions that change an action return.
+pub struct Summary {
+    pub id: Uuid,
+    pub name: String,
+    pub enabled: bool,
+    pub next_run_at: Option<DateTime<Utc>>,
+}
+
+/// An action that no other session changes or dispatches until this transaction ends.
+pub struct Locked {
+    pub id: Uuid,
+    /// Taken after the lock: an occurrence that was dispatched while this session waited is not ahead of its time.
+    pub now: DateTime<Utc>,
+    pub stored: Stored,
+    pub action: Action<Jsonb>,
+    /// Dispatches that were created ahead.
+    ahead: Vec<Uuid>,
+}
+
+impl Locked {
+    /// Does the action hold this identity? An action that was added beside another one does not.
+    pub fn holds(&self, identity: &Identity) -> bool {
+        !self.action.duplicate
+            && Identity::of(&self.action.definition, self.stored.owner_id()) == *identity
+    }
+}
+
+impl Summary {
+    pub fn of(id: Uuid, action: &Action<Jsonb>) -> Summary {
+        Summary {
+            id,
+            name: action.definition.name().to_owned(),
+            enabled: action.timer.enabled,
+            next_run_at: action.timer.next_run_at,
+        }
+    }
+
+    pub fn put(&self, result: &ResultSet) {
+        result.put(&[
+            pg_uuid(self.id).into(),
+            self.name.as_str().into(),
+            self.enabled.into(),
+            self.next_run_at.map(time::timestamptz).into(),
+        ]);
+    }
+}
+
+impl Author {
+    /// The current role.
+    pub fn current() -> Author {
+        Author {
+            visible: access::visible(),
+            actor: Actor::current(),
+        }
+    }
+
+    pub fn visible(&self) -> &Visible {
+        &self.visible
+    }
+
+    /// Locks an action; None if the author sees no such action. `locks_context` is for changes of the context.
+    pub fn lock(&self, id: Uuid, locks_context: bool) -> Option<Locked> {
+        if !store::lock_timer(id, &self.visible) {
+            return None;
+        }
+        let now = time::now();
+        let ahead = store::lock_ahead(id, now);
+        let stored = store::read(id, locks_context)?;
+        let action = stored.action();
+        Some(Locked {
+            id,
+            now,
+            stored,
+            action,
+            ahead,
+        })
+    }
+
+    /// The same, with an error if the author sees no such action.
+    pub fn lock_known(&self, id: Uuid, locks_context: bool) -> Result<Locked, SqlError> {
+        self.lock(id, locks_context)
+            .ok_or_else(|| unknown_id(&id.to_string()))
+    }
+
+    /// Changes an action.
+    pub fn change(&self, locked: Locked, changes: &Changes<Jsonb>) -> Result<Summary, SqlError> {
+        let environment = environment();
+        let Some(change) = Change::new(locked.action.clone(), changes, &environment)? else {
+            return Ok(Summary::of(locked.id, &locked.action));
+        };
+        let withdrawn = store::withdraw(locked.id, &locked.ahead);
+        let update = change.effect(withdrawn, locked.now, &environment)?;
+        self.write(&locked, &update)?;
+        Ok(Summary::of(locked.id, &update.action))
+    }
+
+    fn write(&self, before: &Locked, update: &Update<Jsonb>) -> Result<(), SqlError> {
+        let (id, owner_id) = (before.id, before.stored.owner_id());
+        write_definition(before, update)?;
+        if update.promotes_duplicate {
+            Identity::of(&before.action.definition, owner_id).promote_duplicate()?;
+        }
+        if update.changes_tenant {
+            quota::check(owner_id, update.action.definition.tenant())?;
+        }
+        if update.changes_timer {
+            store::update_timer(id, &update.action.timer);
+            wake(before.action.timer.due_at, update.action.timer.due_at);
+        }
+        if update.changed.contains(&Column::Context) {
+            self.write_context(before, update);
+        }
+        self.record(id, owner_id, &update.events);
+        Ok(())
+    }
+
+    /// Progress is locked, so the version has not changed since it was read.
+    fn write_context(&self, before: &Locked, update: &Update<Jsonb>) {
+        let new = NewContext {
+            action: before.id,
+            context: update.action.context,
+            expected_version: None,
+            dispatch: None,
+            actor: &self.actor.name,
+        };
+        if contexts::set(new).is_err() {
+            pgrx::error!("pg_recur: a context has changed although it is locked");
+        }
+    }
+
+    /// Records what the author did.
+    pub fn record(&self, id: Uuid, owner_id: i32, events: &[Event<Jsonb>]) {
+        let recorded = events
+            .iter()
+            .map(|event| events::recorded(event, id, owner_id));
+        history::record_changes(&recorded.collect::<Vec<_>>(), &self.actor);
+    }
+}
+
+fn write_definition(before: &Locked, update: &Update<Jsonb>) -> Result<(), SqlError> {
+    let is_redefined = update.changed.iter().any(|column| !column.is_state());
+    if !is_redefined {
+        store::touch_definition(before.id, before.now);
+        return Ok(());
+    }
+    let write = || store::update_definition(before.id, &update.action, before.now);
+    if !update.changed.iter().any(|column| column.is_identity()) {
+        write();
+        return Ok(());
+    }
+    let written =
+        subtransaction::attempt_unless(write, |failure| failure.sqlstate != UNIQUE_VIOLATION);
+    Ok(written.map_err(|_| Invalid::is_taken(&update.action.definition))?)
+}
+
+/// Wakes the dispatcher for a timer that is due earlier than before. A timer that is due later needs no wake-up.
+pub fn wake(before: Option<DateTime<Utc>>, after: Option<DateTime<Utc>>) {
+    if let Some(due_at) = after.filter(|after| before.is_none_or(|before| *after < before)) {
+        wakeup::due_on_commit(time::to_micros(due_at));
+    }
+}

@@ -1,0 +1,108 @@
+//! The `changes` of `recur.update`: a JSON object whose keys are columns.
+
+use crate::pg::error::{SqlError, abbreviated};
+use crate::pg::jsonb::Jsonb;
+use crate::pg::query::queries;
+use crate::pg::{subtransaction, time};
+use crate::runtime::environment::environment;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use recur_core::action::{Changes, Column, Kind, Value, check_object};
+use std::ffi::CString;
+
+queries! {
+    EACH_CHANGE = "actions/queries/each_change.sql" (JSONBOID);
+}
+
+/// A value of the object: as JSON, and as text; None for JSON null.
+struct Given {
+    key: String,
+    json: Jsonb,
+    text: Option<String>,
+}
+
+/// The changes, each value read as its column's type.
+pub fn read(changes: Jsonb) -> Result<Changes<Jsonb>, SqlError> {
+    check_object("changes", &changes, &environment())?;
+    // SAFETY: a variable of this process: the memory context of the call, in which the values have to live.
+    let context = unsafe { pg_sys::CurrentMemoryContext };
+    let given = EACH_CHANGE.with(|query| {
+        query.rows(&[changes.into()], |row| Given {
+            key: row.required(1),
+            json: row.required::<Jsonb>(2).copy_to(context),
+            text: row.get(3),
+        })
+    });
+    let mut pairs = Vec::with_capacity(given.len());
+    for one in given {
+        let column = Changes::<Jsonb>::column(&one.key)?;
+        pairs.push((column, typed(column, one)?));
+    }
+    Ok(Changes::from_arguments(pairs)?)
+}
+
+fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {
+    let Some(text) = given.text else {
+        return Ok(Value::Null);
+    };
+    let kind = column.spec().kind;
+    let value = match kind {
+        Kind::JsonObject | Kind::Labels | Kind::Backoff => Some(Value::Json(given.json)),
+        Kind::Count { .. } | Kind::Int => text.trim().parse().ok().map(Value::Int),
+        Kind::Bool => parse_bool(&text).map(Value::Bool),
+        Kind::Interval { .. } => (environment().parse_interval)(&text).map(Value::Interval),
+        Kind::Instant => return parse_instant(column, &text),
+        Kind::Name
+        | Kind::Text
+        | Kind::Channel
+        | Kind::Schedule
+        | Kind::Timezone
+        | Kind::Choice(_) => {
+            return Ok(Value::Text(text));
+        }
+    };
+    value.ok_or_else(|| {
+        let sql_type = match kind.sql_type() {
+            "int" => "integer",
+            other => other,
+        };
+        let problem = format!(
+            "invalid input syntax for type {sql_type}: \"{}\"",
+            abbreviated(&text)
+        );
+        SqlError::invalid_argument(column.name(), &text, &problem)
+    })
+}
+
+/// Read as the server reads a boolean: `on` and `yes` are true as well.
+fn parse_bool(text: &str) -> Option<bool> {
+    let text = CString::new(text.trim()).ok()?;
+    let mut truth = false;
+    // SAFETY: the text ends with a zero byte, and the pointer to the result is valid.
+    let is_valid = unsafe { pg_sys::parse_bool(text.as_ptr(), &mut truth) };
+    is_valid.then_some(truth)
+}
+
+/// Read as the server reads a timestamptz, in the session's time zone.
+fn parse_instant(column: Column, text: &str) -> Result<Value<Jsonb>, SqlError> {
+    let input = CString::new(text).unwrap_or_default();
+    // SAFETY: timestamptz_in takes a text that ends with a zero byte, an unused oid and a type modifier. Its error is
+    // caught by the subtransaction.
+    let read = subtransaction::attempt(|| unsafe {
+        let arguments = [
+            Some(pg_sys::Datum::from(input.as_ptr())),
+            Some(pg_sys::Datum::from(0usize)),
+            Some(pg_sys::Datum::from(-1i32)),
+        ];
+        let datum = pgrx::direct_function_call_as_datum(pg_sys::timestamptz_in, &arguments);
+        datum.and_then(|datum| TimestampWithTimeZone::from_datum(datum, false))
+    });
+    let problem = match read {
+        Ok(Some(instant)) => return Ok(Value::Instant(time::instant(column.name(), instant)?)),
+        Ok(None) => "must be a point in time".to_owned(),
+        // The message repeats the text.
+        Err(failure) => failure.message.replace(text, &abbreviated(text)),
+    };
+    Err(SqlError::invalid_argument(column.name(), text, &problem))
+}

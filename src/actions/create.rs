@@ -1,0 +1,124 @@
+//! Creating an action, also if another action has its identity. Everything here runs as the engine.
+
+use super::author::{self, Author};
+use super::identity::Identity;
+use super::quota;
+use super::store;
+use crate::pg::error::SqlError;
+use crate::pg::jsonb::Jsonb;
+use crate::pg::time;
+use crate::runtime::environment::environment;
+use chrono::{DateTime, Utc};
+use recur_core::action::{self, Changes, Column, Created, Environment, Invalid, OnExisting};
+use recur_core::dispatch_id;
+use uuid::Uuid;
+
+/// Insert and change take turns: a concurrent session that makes one impossible makes the other possible. More turns
+/// than this are not expected.
+const MOST_TRIES: usize = 10;
+
+/// Creates an action for an owner, or does what `on_existing` says if it exists; returns its id.
+pub fn create(
+    author: &Author,
+    owner_id: i32,
+    changes: &Changes<Jsonb>,
+    on_existing: OnExisting,
+) -> Result<Uuid, SqlError> {
+    let creation = Creation {
+        author,
+        owner_id,
+        changes,
+        environment: environment(),
+    };
+    match on_existing {
+        OnExisting::Fail => creation.insert_or_fail(),
+        OnExisting::Upsert => creation.upsert(),
+        OnExisting::AddAnother => creation.add_another(),
+    }
+}
+
+struct Creation<'a> {
+    author: &'a Author,
+    owner_id: i32,
+    changes: &'a Changes<Jsonb>,
+    environment: Environment<'static>,
+}
+
+/// An action that is about to be inserted.
+struct New {
+    created: Created<Jsonb>,
+    now: DateTime<Utc>,
+}
+
+impl Creation<'_> {
+    fn insert_or_fail(&self) -> Result<Uuid, SqlError> {
+        let new = self.new_action()?;
+        let id = self.insert(&new)?;
+        Ok(id.ok_or_else(|| new.is_taken())?)
+    }
+
+    /// Checks of a creation do not apply to an action that exists: the only occurrence of its schedule may have passed.
+    fn upsert(&self) -> Result<Uuid, SqlError> {
+        let identity = self.identity()?;
+        let changes = self.changes.for_upsert();
+        let changes_context = changes.get(Column::Context).is_some();
+        for _ in 0..MOST_TRIES {
+            let locked = identity
+                .holder()
+                .and_then(|id| self.author.lock(id, changes_context));
+            // Another session may have renamed the action before it was locked.
+            if let Some(locked) = locked.filter(|locked| locked.holds(&identity)) {
+                return Ok(self.author.change(locked, &changes)?.id);
+            }
+            if let Some(id) = self.insert(&self.new_action()?)? {
+                return Ok(id);
+            }
+        }
+        Err(self.new_action()?.is_taken().into())
+    }
+
+    /// The holder of the identity stays locked while another action is added beside it. Without the lock it could be
+    /// deleted meanwhile, and no action would hold the identity. The added action is younger than the holder.
+    fn add_another(&self) -> Result<Uuid, SqlError> {
+        let identity = self.identity()?;
+        for _ in 0..MOST_TRIES {
+            let is_duplicate = identity.lock_holder();
+            let mut new = self.new_action()?;
+            new.created.action.duplicate = is_duplicate;
+            if let Some(id) = self.insert(&new)? {
+                return Ok(id);
+            }
+        }
+        Err(self.new_action()?.is_taken().into())
+    }
+
+    fn identity(&self) -> Result<Identity, Invalid> {
+        Identity::asked_for(self.changes, self.owner_id, &self.environment)
+    }
+
+    fn new_action(&self) -> Result<New, Invalid> {
+        let now = time::now();
+        let created = action::create(self.changes, now, &self.environment)?;
+        Ok(New { created, now })
+    }
+
+    /// None if another action has the identity.
+    fn insert(&self, new: &New) -> Result<Option<Uuid>, SqlError> {
+        let id = dispatch_id::random(new.now);
+        let action = &new.created.action;
+        if !store::insert(id, self.owner_id, action, new.now) {
+            return Ok(None);
+        }
+        quota::check(self.owner_id, action.definition.tenant())?;
+        author::wake(None, action.timer.due_at);
+        self.author
+            .record(id, self.owner_id, std::slice::from_ref(&new.created.event));
+        Ok(Some(id))
+    }
+}
+
+impl New {
+    fn is_taken(&self) -> Invalid {
+        Invalid::exists(&self.created.action.definition)
+    }
+}

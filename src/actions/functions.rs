@@ -1,0 +1,218 @@
+//! The functions of SQL that write one action. Each has a form that takes an id, and one that takes an id or a name.
+
+use super::arguments;
+use super::author::{Author, Summary};
+use super::changes_json;
+use super::create;
+use super::delete;
+use super::resolve::{resolve, unknown_id};
+use crate::access;
+use crate::pg::error::{OrRaise, SqlError, given};
+use crate::pg::jsonb::Jsonb;
+use crate::pg::planner::PlannerPins;
+use crate::pg::query::{pg_uuid, plain_uuid, queries};
+use crate::pg::srf::ResultSet;
+use crate::runtime::engine;
+use pgrx::datum::Uuid as PgUuid;
+use pgrx::pg_sys::{self, FunctionCallInfo};
+use pgrx::prelude::*;
+use recur_core::action::{self, Changes, Column, Value};
+use uuid::Uuid;
+
+queries! {
+    KEPT_CONTEXT = "actions/queries/kept_context.sql" (UUIDOID, INT4OID);
+}
+
+/// `recur.create(…)`.
+#[pg_extern(sql = false)]
+fn create(call: FunctionCallInfo) -> PgUuid {
+    let (changes, on_existing) = arguments::read(call).or_raise();
+    let author = Author::current();
+    let owner_id = access::own_id();
+    let _pins = PlannerPins::set();
+    let id = engine::as_engine(|| create::create(&author, owner_id, &changes, on_existing));
+    pg_uuid(id.or_raise())
+}
+
+/// `recur.update(id, changes)`.
+#[pg_extern(sql = false)]
+fn update(id: Option<PgUuid>, changes: Option<Jsonb>, call: FunctionCallInfo) {
+    update_by_id(known(id), changes, call);
+}
+
+/// `recur.update(action, changes, namespace, tenant, subject)`.
+#[pg_extern(sql = false)]
+fn update_named(
+    action: Option<&str>,
+    changes: Option<Jsonb>,
+    namespace: Option<&str>,
+    tenant: Option<&str>,
+    subject: Option<&str>,
+    call: FunctionCallInfo,
+) {
+    update_by_id(
+        resolve(action, namespace, tenant, subject).or_raise(),
+        changes,
+        call,
+    );
+}
+
+fn update_by_id(id: Uuid, changes: Option<Jsonb>, call: FunctionCallInfo) {
+    let changes = given("changes", changes)
+        .and_then(changes_json::read)
+        .or_raise();
+    let changes_context = changes.get(Column::Context).is_some();
+    respond(call, |author| {
+        let locked = author.lock_known(id, changes_context)?;
+        author.change(locked, &changes)
+    });
+}
+
+/// `recur.pause(id, reason)`.
+#[pg_extern(sql = false)]
+fn pause(id: Option<PgUuid>, reason: Option<&str>, call: FunctionCallInfo) {
+    pause_by_id(known(id), reason, call);
+}
+
+/// `recur.pause(action, reason, namespace, tenant, subject)`.
+#[pg_extern(sql = false)]
+fn pause_named(
+    action: Option<&str>,
+    reason: Option<&str>,
+    namespace: Option<&str>,
+    tenant: Option<&str>,
+    subject: Option<&str>,
+    call: FunctionCallInfo,
+) {
+    pause_by_id(
+        resolve(action, namespace, tenant, subject).or_raise(),
+        reason,
+        call,
+    );
+}
+
+fn pause_by_id(id: Uuid, reason: Option<&str>, call: FunctionCallInfo) {
+    respond(call, |author| {
+        let locked = author.lock_known(id, false)?;
+        let changes = action::pause(&locked.action, reason)?;
+        author.change(locked, &changes)
+    });
+}
+
+/// `recur.resume(id)`.
+#[pg_extern(sql = false)]
+fn resume(id: Option<PgUuid>, call: FunctionCallInfo) {
+    resume_by_id(known(id), call);
+}
+
+/// `recur.resume(action, namespace, tenant, subject)`.
+#[pg_extern(sql = false)]
+fn resume_named(
+    action: Option<&str>,
+    namespace: Option<&str>,
+    tenant: Option<&str>,
+    subject: Option<&str>,
+    call: FunctionCallInfo,
+) {
+    resume_by_id(resolve(action, namespace, tenant, subject).or_raise(), call);
+}
+
+fn resume_by_id(id: Uuid, call: FunctionCallInfo) {
+    respond(call, |author| {
+        let locked = author.lock_known(id, false)?;
+        let changes = action::resume(&locked.action)?;
+        author.change(locked, &changes)
+    });
+}
+
+/// `recur.delete(id)`.
+#[pg_extern(sql = false)]
+fn delete(id: Option<PgUuid>, call: FunctionCallInfo) {
+    delete_by_id(known(id), call);
+}
+
+/// `recur.delete(action, namespace, tenant, subject)`.
+#[pg_extern(sql = false)]
+fn delete_named(
+    action: Option<&str>,
+    namespace: Option<&str>,
+    tenant: Option<&str>,
+    subject: Option<&str>,
+    call: FunctionCallInfo,
+) {
+    delete_by_id(resolve(action, namespace, tenant, subject).or_raise(), call);
+}
+
+fn delete_by_id(id: Uuid, call: FunctionCallInfo) {
+    respond(call, |author| {
+        delete::delete(author, id)?.ok_or_else(|| unknown_id(&id.to_string()))
+    });
+}
+
+/// `recur.restore_context(id, version)`.
+#[pg_extern(sql = false)]
+fn restore_context(id: Option<PgUuid>, version: Option<i32>, call: FunctionCallInfo) {
+    restore_by_id(known(id), version, call);
+}
+
+/// `recur.restore_context(action, version, namespace, tenant, subject)`.
+#[pg_extern(sql = false)]
+fn restore_context_named(
+    action: Option<&str>,
+    version: Option<i32>,
+    namespace: Option<&str>,
+    tenant: Option<&str>,
+    subject: Option<&str>,
+    call: FunctionCallInfo,
+) {
+    restore_by_id(
+        resolve(action, namespace, tenant, subject).or_raise(),
+        version,
+        call,
+    );
+}
+
+fn restore_by_id(id: Uuid, version: Option<i32>, call: FunctionCallInfo) {
+    respond(call, |author| {
+        let locked = author.lock_known(id, true)?;
+        let context = kept_context(id, version).ok_or_else(|| {
+            let shown = version.map_or("NULL".to_owned(), |version| version.to_string());
+            let name = locked.action.definition.name();
+            SqlError::no_data_found(format!(
+                "action \"{name}\" has no context of version {shown}"
+            ))
+            .with_hint("recur.context_history() lists the versions that are kept.")
+        })?;
+        let context = context.map_or(Value::Null, Value::Json);
+        author.change(
+            locked,
+            &Changes::from_arguments([(Column::Context, context)])?,
+        )
+    });
+}
+
+/// The context of a version, if that version is kept. The inner None is a context that was cleared.
+fn kept_context(id: Uuid, version: Option<i32>) -> Option<Option<Jsonb>> {
+    // SAFETY: a variable of this process: the memory context of the call, in which the value has to live.
+    let context = unsafe { pg_sys::CurrentMemoryContext };
+    let arguments = [pg_uuid(id).into(), version.into()];
+    KEPT_CONTEXT.with(|query| {
+        query.row(&arguments, |row| {
+            row.get::<Jsonb>(1).map(|kept| kept.copy_to(context))
+        })
+    })
+}
+
+fn known(id: Option<PgUuid>) -> Uuid {
+    let id = id.map(plain_uuid).ok_or_else(|| unknown_id("NULL"));
+    id.or_raise()
+}
+
+/// Does the work as the engine, and returns one row: the new state of the action.
+fn respond(call: FunctionCallInfo, work: impl FnOnce(&Author) -> Result<Summary, SqlError>) {
+    let author = Author::current();
+    let result = ResultSet::begin(call);
+    let _pins = PlannerPins::set();
+    let summary = engine::as_engine(|| work(&author));
+    summary.or_raise().put(&result);
+}

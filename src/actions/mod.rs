@@ -1,0 +1,24 @@
+//! Actions: creating and changing them, by function or by plain DML on `recur.recurring_actions`.
+//!
+//! Every write takes the same steps. The input becomes `Changes` (`arguments`, `changes_json`, `view`), recur-core
+//! decides what follows from the changes, and `author` or `create` writes the result through `store`.
+//!
+//! Locks are taken in one order: the timer, dispatches by id, progress. A session reads the rows of an action only
+//! after it has locked the timer: no other session changes the action from then on.
+
+mod arguments;
+mod author;
+mod bulk;
+mod changes_json;
+mod create;
+mod delete;
+mod events;
+mod functions;
+mod identity;
+mod quota;
+mod record;
+mod resolve;
+mod store;
+mod values;
+mod view;
+mod with_changes;

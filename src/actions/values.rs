@@ -1,0 +1,91 @@
+//! Values of columns, between SQL and recur-core.
+
+use crate::pg::error::SqlError;
+use crate::pg::jsonb::Jsonb;
+use crate::pg::query::plain_uuid;
+use crate::pg::{interval, time};
+use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
+use pgrx::pg_sys::{self, BuiltinOid, PgOid};
+use pgrx::prelude::*;
+use recur_core::action::{Column, Kind, Value};
+
+/// A datum as recur-core takes it. A JSON value lives as long as the datum's memory.
+///
+/// # Safety
+/// The datum must be of this type.
+pub unsafe fn value(
+    name: &str,
+    type_oid: pg_sys::Oid,
+    datum: Option<pg_sys::Datum>,
+) -> Result<Value<Jsonb>, SqlError> {
+    let Some(datum) = datum else {
+        return Ok(Value::Null);
+    };
+    // SAFETY: a look-up in the catalog cache.
+    let base_type = unsafe { pg_sys::getBaseType(type_oid) };
+    // SAFETY: the datum is read as its base type, which the caller promises to be right.
+    unsafe {
+        Ok(match PgOid::from(base_type) {
+            PgOid::BuiltIn(BuiltinOid::TEXTOID) => Value::Text(read(datum)),
+            PgOid::BuiltIn(BuiltinOid::INT4OID) => Value::Int(read::<i32>(datum).into()),
+            PgOid::BuiltIn(BuiltinOid::INT8OID) => Value::Int(read(datum)),
+            PgOid::BuiltIn(BuiltinOid::BOOLOID) => Value::Bool(read(datum)),
+            PgOid::BuiltIn(BuiltinOid::TIMESTAMPTZOID) => {
+                Value::Instant(time::instant(name, read::<TimestampWithTimeZone>(datum))?)
+            }
+            PgOid::BuiltIn(BuiltinOid::INTERVALOID) => {
+                Value::Interval(interval::parts(&read(datum)))
+            }
+            PgOid::BuiltIn(BuiltinOid::JSONBOID) => Value::Json(read(datum)),
+            PgOid::BuiltIn(BuiltinOid::UUIDOID) => {
+                Value::Text(plain_uuid(read::<PgUuid>(datum)).to_string())
+            }
+            _ => pgrx::error!(
+                "pg_recur: {name} is of type {}, which no column has",
+                type_oid.to_u32()
+            ),
+        })
+    }
+}
+
+/// # Safety
+/// The datum must be of the type.
+unsafe fn read<T: FromDatum>(datum: pg_sys::Datum) -> T {
+    // SAFETY: the caller promises the type.
+    let value = unsafe { T::from_datum(datum, false) };
+    value.unwrap_or_else(|| pgrx::error!("pg_recur: a value can't be read"))
+}
+
+/// The value of a column, which has been checked, as a parameter of a query.
+pub fn parameter(column: Column, value: &Value<Jsonb>) -> DatumWithOid<'static> {
+    match value {
+        Value::Null => DatumWithOid::null_oid(type_oid(column.spec().kind)),
+        Value::Text(text) => text.as_str().into(),
+        Value::Int(number) => int4(*number).into(),
+        Value::Bool(truth) => (*truth).into(),
+        Value::Instant(instant) => time::timestamptz(*instant).into(),
+        Value::Interval(span) => interval::from_parts(*span).into(),
+        Value::Json(json) => (*json).into(),
+    }
+}
+
+/// A number that has been checked to fit.
+pub fn int4(number: i64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn type_oid(kind: Kind) -> pg_sys::Oid {
+    match kind {
+        Kind::Name
+        | Kind::Text
+        | Kind::Channel
+        | Kind::Schedule
+        | Kind::Timezone
+        | Kind::Choice(_) => pg_sys::TEXTOID,
+        Kind::Instant => pg_sys::TIMESTAMPTZOID,
+        Kind::Count { .. } | Kind::Int => pg_sys::INT4OID,
+        Kind::Bool => pg_sys::BOOLOID,
+        Kind::Interval { .. } => pg_sys::INTERVALOID,
+        Kind::JsonObject | Kind::Labels | Kind::Backoff => pg_sys::JSONBOID,
+    }
+}

@@ -1,0 +1,171 @@
+//! Plain DML on `recur.recurring_actions`: triggers that do what the functions do.
+
+use super::author::Author;
+use super::record::{self, Record};
+use super::store::{self, Stored};
+use super::{create, delete};
+use crate::access;
+use crate::pg::error::{OrRaise, SqlError, abbreviated};
+use crate::pg::jsonb::Jsonb;
+use crate::pg::planner::PlannerPins;
+use crate::pg::{catalog, compat};
+use crate::runtime::engine;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use pgrx::tupdesc::PgTupleDesc;
+use recur_core::action::{Changes, Column, OnExisting};
+use std::ffi::CString;
+use uuid::Uuid;
+
+/// What a trigger returns: the stored row, or none if no row was written.
+type Returned<'a> = Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError>;
+
+/// INSTEAD OF INSERT.
+#[pg_trigger(sql = false)]
+fn insert_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
+    let row = record(trigger, trigger.new())?;
+    let changes = row
+        .values()
+        .and_then(|values| Ok(Changes::from_insert(values)?))
+        .or_raise();
+    let on_existing = match row.is_true("duplicate") {
+        true => OnExisting::AddAnother,
+        false => OnExisting::Fail,
+    };
+    let author = Author::current();
+    let owner_id = owner_id(row.text("owner")).or_raise();
+    let _pins = PlannerPins::set();
+    let stored = engine::as_engine(|| {
+        let id = create::create(&author, owner_id, &changes, on_existing)?;
+        Ok::<_, SqlError>(store::read(id, false))
+    });
+    returned(trigger, stored.or_raise())
+}
+
+/// INSTEAD OF UPDATE.
+#[pg_trigger(sql = false)]
+fn update_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
+    let (old, new) = (
+        record(trigger, trigger.old())?,
+        record(trigger, trigger.new())?,
+    );
+    let changes = changes(&old, &new).or_raise();
+    let changes_context = changes.get(Column::Context).is_some();
+    let author = Author::current();
+    let _pins = PlannerPins::set();
+    let stored = engine::as_engine(|| {
+        let id = id(&old);
+        // Another session has deleted the action since the statement found it.
+        let Some(locked) = author.lock(id, changes_context) else {
+            return Ok(None);
+        };
+        author.change(locked, &changes)?;
+        Ok::<_, SqlError>(store::read(id, false))
+    });
+    returned(trigger, stored.or_raise())
+}
+
+/// INSTEAD OF DELETE.
+#[pg_trigger(sql = false)]
+fn delete_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
+    let old = record(trigger, trigger.old())?;
+    let author = Author::current();
+    let _pins = PlannerPins::set();
+    let deleted = engine::as_engine(|| delete::delete(&author, id(&old)));
+    Ok(deleted.or_raise().and_then(|_| trigger.old()))
+}
+
+fn changes(old: &Record, new: &Record) -> Result<Changes<Jsonb>, SqlError> {
+    let (old, new) = (old.values()?, new.values()?);
+    let pairs = old
+        .into_iter()
+        .zip(new)
+        .map(|((name, old), (_, new))| (name, old, new));
+    Ok(Changes::from_update(pairs)?)
+}
+
+fn id(row: &Record) -> Uuid {
+    let id = row.text("id").and_then(|id| Uuid::parse_str(&id).ok());
+    id.unwrap_or_else(|| pgrx::error!("pg_recur: a row of recur.recurring_actions has no id"))
+}
+
+/// The owner of a new action: the caller, or a role that the caller may act as.
+fn owner_id(owner: Option<String>) -> Result<i32, SqlError> {
+    let Some(owner) = owner else {
+        return Ok(access::own_id());
+    };
+    let name = CString::new(owner.as_str()).unwrap_or_default();
+    let may_act_as = |role: &pg_sys::Oid| compat::can_set_role(access::caller(), *role);
+    match catalog::role(&name).filter(may_act_as) {
+        Some(role) => Ok(access::id_of_role(role)),
+        None => {
+            let caller = access::caller_name();
+            let message = format!(
+                "invalid owner \"{}\": {caller} may not SET ROLE to this role",
+                abbreviated(&owner)
+            );
+            Err(
+                SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
+                    .with_hint("Leave it out to own the action yourself."),
+            )
+        }
+    }
+}
+
+/// A row of the trigger.
+fn record(
+    trigger: &PgTrigger,
+    tuple: Option<PgHeapTuple<AllocatedByPostgres>>,
+) -> Result<Record, PgTriggerError> {
+    let Some(tuple) = tuple else {
+        pgrx::error!("pg_recur: a trigger of recur.recurring_actions was called without a row");
+    };
+    let relation = trigger.relation()?;
+    // SAFETY: the tuple has the row type of the trigger's relation, and lives until the trigger returns.
+    Ok(unsafe { Record::of_tuple(tuple.into_pg(), relation.rd_att) })
+}
+
+/// The stored row in the form of the view.
+fn returned<'a>(trigger: &'a PgTrigger<'a>, stored: Option<Stored>) -> Returned<'a> {
+    let Some(stored) = stored else {
+        return Ok(None);
+    };
+    let relation = trigger.relation()?;
+    let descriptor = relation.rd_att;
+    // SAFETY: the relation is open while its trigger runs; there are as many values as columns, each of its column's
+    // type.
+    unsafe {
+        let columns = (*descriptor).natts as usize;
+        let (mut values, mut nulls) = (vec![pg_sys::Datum::null(); columns], vec![true; columns]);
+        for column in 0..columns {
+            let datum = shown(&stored, compat::attribute(descriptor, column));
+            nulls[column] = datum.is_none();
+            values[column] = datum.unwrap_or(pg_sys::Datum::null());
+        }
+        let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+        Ok(Some(PgHeapTuple::from_heap_tuple(
+            PgTupleDesc::from_pg_unchecked(descriptor),
+            tuple,
+        )))
+    }
+}
+
+/// The value of a column of the view.
+fn shown(stored: &Stored, column: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
+    let name = record::column_name(column);
+    let (type_oid, datum) = match name {
+        "owner" => (pg_sys::TEXTOID, stored.owner().into_datum()),
+        name => match stored.field(name) {
+            Some(field) => (field.type_oid, field.datum),
+            None => {
+                pgrx::error!("pg_recur: no table has the column {name} of recur.recurring_actions")
+            }
+        },
+    };
+    if type_oid != column.atttypid {
+        pgrx::error!(
+            "pg_recur: column {name} of recur.recurring_actions is of another type than in its table"
+        );
+    }
+    datum
+}

@@ -1,0 +1,127 @@
+//! Decides what happens to the timers of a batch. The decision itself is in the crate recur-core.
+
+use super::errors::ActionError;
+use super::store::{self, Definition, LockedTimer};
+use crate::runtime::settings;
+use chrono::{DateTime, Utc};
+use recur_core::decide::{self, Decision, Due, Mode};
+use recur_core::definition::{self, Compiled};
+use recur_core::policy::Policy;
+use recurrence::ScheduleCache;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// Far more schedules than an application has, at about a kilobyte each.
+const CACHED_SCHEDULES: usize = 10_000;
+
+thread_local! {
+    /// A million actions share a few schedules: each text is parsed once.
+    static SCHEDULES: RefCell<ScheduleCache> = RefCell::new(ScheduleCache::new(CACHED_SCHEDULES));
+}
+
+/// A timer and what to do with it.
+pub type Decided<'a> = (&'a LockedTimer, Decision);
+
+/// A timer whose definition could be evaluated.
+struct Evaluated<'a> {
+    timer: &'a LockedTimer,
+    max_runs: Option<i32>,
+    owner_id: i32,
+    definition: Compiled,
+}
+
+/// Decides for each timer. Timers that are left to their instant, and those of invalid definitions, have no decision;
+/// errors of definitions are added to `errors`. Each timer fires at most `share` occurrences.
+pub fn decide_all<'a>(
+    locked: &'a [LockedTimer],
+    definitions: &HashMap<Uuid, Definition>,
+    share: usize,
+    now: DateTime<Utc>,
+    mode: Mode,
+    errors: &mut Vec<ActionError>,
+) -> Vec<Decided<'a>> {
+    let evaluated = evaluate(locked, definitions, mode, errors);
+    let unfinished = match mode {
+        Mode::Due => {
+            let depending = evaluated
+                .iter()
+                .filter(|one| one.definition.policy.overlap.needs_unfinished());
+            store::unfinished(depending.map(|one| one.timer.action).collect(), now)
+        }
+        Mode::Stage { .. } => HashMap::new(),
+    };
+    let ahead = AheadByOwner::of(definitions);
+    let decisions = evaluated.iter().filter_map(|one| {
+        let due = Due {
+            recurrence: &one.definition.recurrence,
+            next_run_at: one.timer.next_run_at,
+            run_count: one.timer.run_count,
+            max_runs: one.max_runs.map(i64::from),
+            policy: ahead.limited(one),
+            unfinished: unfinished
+                .get(&one.timer.action)
+                .copied()
+                .unwrap_or_default(),
+            share,
+        };
+        Some((one.timer, decide::decide(&due, now, mode)?))
+    });
+    decisions.collect()
+}
+
+/// How many dispatches each action of an owner may have ahead of their time: what the owner may have, shared equally.
+/// To count what lies ahead would take a scan of it in every batch.
+struct AheadByOwner(HashMap<i32, usize>);
+
+impl AheadByOwner {
+    fn of(definitions: &HashMap<Uuid, Definition>) -> AheadByOwner {
+        let with_horizon = definitions.values().filter(|one| one.has_horizon());
+        let mut owners: Vec<i32> = with_horizon.map(|one| one.owner_id).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let share = |actions: i64| {
+            let actions = usize::try_from(actions).unwrap_or(usize::MAX).max(1);
+            settings::max_ahead_per_owner() / actions
+        };
+        let counted = store::count_with_horizon(owners).into_iter();
+        AheadByOwner(counted.map(|(owner, n)| (owner, share(n))).collect())
+    }
+
+    /// The policy of an action, with a horizon that keeps within the share.
+    fn limited(&self, one: &Evaluated) -> Policy {
+        let policy = one.definition.policy;
+        let share = self.0.get(&one.owner_id).copied().unwrap_or(usize::MAX);
+        Policy {
+            horizon: policy.horizon.and_then(|horizon| horizon.limited(share)),
+            ..policy
+        }
+    }
+}
+
+fn evaluate<'a>(
+    locked: &'a [LockedTimer],
+    definitions: &HashMap<Uuid, Definition>,
+    mode: Mode,
+    errors: &mut Vec<ActionError>,
+) -> Vec<Evaluated<'a>> {
+    let mut evaluated = Vec::with_capacity(locked.len());
+    for timer in locked {
+        // The foreign key deletes the timer with its definition.
+        let Some(stored) = definitions.get(&timer.action) else {
+            continue;
+        };
+        match SCHEDULES.with_borrow_mut(|cache| definition::compile(&stored.stored(), cache)) {
+            Ok(definition) => evaluated.push(Evaluated {
+                timer,
+                max_runs: stored.max_runs,
+                owner_id: stored.owner_id,
+                definition,
+            }),
+            // An invalid definition can still be mended before its instant.
+            Err(_) if mode != Mode::Due => {}
+            Err(error) => errors.push(ActionError::bad_definition(timer.action, error.to_string())),
+        }
+    }
+    evaluated
+}

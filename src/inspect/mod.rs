@@ -1,0 +1,5 @@
+//! Looking: schedules in words and dates, lists of actions, statistics and workers. Nothing here writes.
+
+mod listing;
+mod operating;
+mod preview;

@@ -1,0 +1,219 @@
+//! JSON values that are passed on as they are. Payloads are never decoded: no number loses a digit, and no memory is
+//! spent on trees.
+
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
+use pgrx::nullable::Nullable;
+use pgrx::pg_sys;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+use recur_core::action::Json;
+use std::ffi::CStr;
+
+/// A value of type jsonb, detoasted. The value lives as long as the memory context that it was read in.
+#[derive(Clone, Copy)]
+pub struct Jsonb(*mut pg_sys::Jsonb);
+
+impl Json for Jsonb {
+    /// Reads JSON from text; raises an error if the text is no JSON.
+    fn from_text(text: &str) -> Jsonb {
+        let text = std::ffi::CString::new(text).unwrap_or_default();
+        // SAFETY: jsonb_in takes a text that ends with a zero byte, and returns a jsonb that is not toasted.
+        unsafe {
+            let datum = pgrx::direct_function_call_as_datum(
+                pg_sys::jsonb_in,
+                &[Some(pg_sys::Datum::from(text.as_ptr()))],
+            );
+            Jsonb(datum.unwrap_or(pg_sys::Datum::null()).cast_mut_ptr())
+        }
+    }
+
+    fn is_object(&self) -> bool {
+        // SAFETY: the value is detoasted, and its root begins with a header.
+        unsafe { (*self.0).root.header & pg_sys::JB_FOBJECT != 0 }
+    }
+
+    /// The bytes that the value takes in memory.
+    fn size(&self) -> usize {
+        // SAFETY: every value of variable length begins with its length.
+        unsafe { pgrx::varsize_any(self.0.cast()) }
+    }
+
+    /// The value as text: numbers digit by digit as they were written.
+    fn text(&self) -> String {
+        // SAFETY: the root container is part of the value, and the result ends with a zero byte.
+        unsafe {
+            let root = &raw mut (*self.0).root;
+            let text = pg_sys::JsonbToCString(std::ptr::null_mut(), root, self.size() as i32);
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+}
+
+impl Jsonb {
+    /// A copy in another memory context, for a value that was read inside a query.
+    pub fn copy_to(self, context: pg_sys::MemoryContext) -> Jsonb {
+        // SAFETY: the copy has room for the whole value.
+        unsafe {
+            let copy = pg_sys::MemoryContextAlloc(context, self.size());
+            std::ptr::copy_nonoverlapping(self.0.cast::<u8>(), copy.cast(), self.size());
+            Jsonb(copy.cast())
+        }
+    }
+}
+
+impl PartialEq for Jsonb {
+    fn eq(&self, other: &Jsonb) -> bool {
+        self.size() == other.size() && self.text() == other.text()
+    }
+}
+
+impl FromDatum for Jsonb {
+    // SAFETY: the trait demands that the datum is of this type.
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _type: pg_sys::Oid,
+    ) -> Option<Jsonb> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the caller promises a jsonb.
+        unsafe { Some(Jsonb(pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast())) }
+    }
+}
+
+impl IntoDatum for Jsonb {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        Some(pg_sys::Datum::from(self.0))
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::JSONBOID
+    }
+}
+
+/// An array of jsonb that is passed on as it is.
+#[derive(Clone, Copy)]
+pub struct JsonbArray(*mut pg_sys::ArrayType);
+
+impl JsonbArray {
+    pub fn len(&self) -> usize {
+        // SAFETY: the array is detoasted, and its dimensions follow its header.
+        unsafe {
+            let dimensions = self
+                .0
+                .cast::<u8>()
+                .add(std::mem::size_of::<pg_sys::ArrayType>());
+            pg_sys::ArrayGetNItems((*self.0).ndim, dimensions.cast()) as usize
+        }
+    }
+
+    /// The bytes of the largest element.
+    pub fn largest_size(&self) -> usize {
+        let (mut values, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut count = 0;
+        // SAFETY: the array is one of jsonb, which is of variable length and aligned to integers. The server allocates
+        // as many values and flags as it counts, and each value that is not NULL begins with its length.
+        unsafe {
+            pg_sys::deconstruct_array(
+                self.0,
+                pg_sys::JSONBOID,
+                -1,
+                false,
+                pg_sys::TYPALIGN_INT as std::ffi::c_char,
+                &mut values,
+                &mut nulls,
+                &mut count,
+            );
+            (0..count as usize)
+                .filter(|index| !*nulls.add(*index))
+                .map(|index| pgrx::varsize_any((*values.add(index)).cast_mut_ptr()))
+                .max()
+                .unwrap_or_default()
+        }
+    }
+}
+
+impl FromDatum for JsonbArray {
+    // SAFETY: the trait demands that the datum is of this type.
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _type: pg_sys::Oid,
+    ) -> Option<JsonbArray> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the caller promises an array.
+        unsafe {
+            Some(JsonbArray(
+                pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast(),
+            ))
+        }
+    }
+}
+
+impl IntoDatum for JsonbArray {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        Some(pg_sys::Datum::from(self.0))
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::JSONBARRAYOID
+    }
+}
+
+/// An array of one value, or of one NULL.
+pub fn array_of_one(value: Option<Jsonb>) -> DatumWithOid<'static> {
+    let mut values = [value.map_or(pg_sys::Datum::null(), |value| pg_sys::Datum::from(value.0))];
+    let mut nulls = [value.is_none()];
+    let (mut lengths, mut bounds) = ([1], [1]);
+    // SAFETY: one dimension with one element; jsonb is of variable length and aligned to integers.
+    unsafe {
+        let array = pg_sys::construct_md_array(
+            values.as_mut_ptr(),
+            nulls.as_mut_ptr(),
+            1,
+            lengths.as_mut_ptr(),
+            bounds.as_mut_ptr(),
+            pg_sys::JSONBOID,
+            -1,
+            false,
+            pg_sys::TYPALIGN_INT as std::ffi::c_char,
+        );
+        DatumWithOid::new(JsonbArray(array), pg_sys::JSONBARRAYOID)
+    }
+}
+
+macro_rules! argument {
+    ($type:ident, $sql:literal) => {
+        // SAFETY: the server passes a datum of the type that the function is declared with.
+        unsafe impl<'call> ArgAbi<'call> for $type {
+            unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'call>) -> $type {
+                // SAFETY: the server passes a datum of the declared type.
+                let value = unsafe { arg.unbox_arg_using_from_datum() };
+                value.unwrap_or_else(|| pgrx::error!("pg_recur: an argument is NULL"))
+            }
+
+            unsafe fn unbox_nullable_arg(arg: Arg<'_, 'call>) -> Nullable<$type> {
+                // SAFETY: the server passes a datum of the declared type.
+                unsafe { arg.unbox_arg_using_from_datum().into() }
+            }
+        }
+
+        // SAFETY: the type is that of the SQL declaration, which is written by hand.
+        unsafe impl SqlTranslatable for $type {
+            const TYPE_IDENT: &'static str = pgrx::pgrx_resolved_type!($type);
+            const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+            const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> =
+                Ok(SqlMappingRef::literal($sql));
+            const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+                Ok(ReturnsRef::One(SqlMappingRef::literal($sql)));
+        }
+    };
+}
+
+argument!(Jsonb, "jsonb");
+argument!(JsonbArray, "jsonb[]");

@@ -1,0 +1,306 @@
+//! One-time dispatches: enqueued by a program, or received from outside.
+
+use super::announce;
+use crate::access;
+use crate::pg::advisory::{self, Space};
+use crate::pg::error::{OrRaise, SqlError, given};
+use crate::pg::interval;
+use crate::pg::jsonb::Jsonb;
+use crate::pg::planner::PlannerPins;
+use crate::pg::query::{pg_uuid, queries};
+use crate::pg::time;
+use crate::runtime::environment::environment;
+use crate::runtime::{engine, wakeup};
+use chrono::{DateTime, Utc};
+use pgrx::datum::{Interval, TimestampWithTimeZone, Uuid as PgUuid};
+use pgrx::prelude::*;
+use recur_core::action::{
+    Column, DefaultValue, Interval as Span, Invalid, Json, Value, check_object, checked,
+};
+use recur_core::dispatch_id;
+use recur_core::notify::Announcement;
+use uuid::Uuid;
+
+queries! {
+    INSERT_ENQUEUED = "queue/queries/insert_enqueued.sql"
+        (UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, BYTEAOID,
+         JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID);
+    MERGE_DUPLICATE = "queue/queries/merge_duplicate.sql"
+        (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, BYTEAOID, JSONBOID);
+}
+
+/// A dispatch to be enqueued. Columns that actions have, too, have the defaults and the checks of actions.
+struct OneTime {
+    trigger: &'static str,
+    provider: String,
+    action_type: String,
+    payload: Jsonb,
+    raw_payload: Option<Vec<u8>>,
+    run_at: Option<DateTime<Utc>>,
+    namespace: String,
+    tenant: String,
+    subject: Option<String>,
+    dedup_key: Option<String>,
+    dedup_window: Option<Interval>,
+    metadata: Jsonb,
+    priority: i32,
+    lock_group: Option<String>,
+    notify_channel: Option<String>,
+    max_attempts: i32,
+    retry_backoff: Option<Jsonb>,
+    lease: Interval,
+}
+
+/// `recur.enqueue(…)`.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn enqueue(
+    provider: Option<String>,
+    action_type: Option<String>,
+    payload: Option<Jsonb>,
+    run_at: Option<TimestampWithTimeZone>,
+    namespace: Option<String>,
+    tenant: Option<String>,
+    subject: Option<String>,
+    dedup_key: Option<String>,
+    dedup_window: Option<Interval>,
+    metadata: Option<Jsonb>,
+    priority: Option<i32>,
+    lock_group: Option<String>,
+    notify_channel: Option<String>,
+    max_attempts: Option<i32>,
+    retry_backoff: Option<Jsonb>,
+    lease: Option<Interval>,
+) -> PgUuid {
+    let run_at = run_at.map(|at| time::instant("run_at", at).or_raise());
+    let dispatch = OneTime {
+        trigger: "enqueue",
+        provider: required(Column::Provider, provider),
+        action_type: required(Column::ActionType, action_type),
+        payload: json_or_default(Column::Payload, payload),
+        raw_payload: None,
+        run_at,
+        namespace: required(Column::Namespace, namespace),
+        tenant: required(Column::Tenant, tenant),
+        subject: optional(Column::Subject, subject),
+        dedup_key: optional(Column::DedupKey, dedup_key),
+        dedup_window: dedup_window.inspect(check_window),
+        metadata: json_or_default(Column::Metadata, metadata),
+        priority: int_or_default(Column::Priority, priority),
+        lock_group: optional(Column::LockGroup, lock_group),
+        notify_channel: optional(Column::NotifyChannel, notify_channel),
+        max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
+        retry_backoff: retry_backoff
+            .inspect(|backoff| check(Column::RetryBackoff, Value::Json(*backoff))),
+        lease: interval_or_default(Column::Lease, lease),
+    };
+    dispatch.enqueue()
+}
+
+/// `recur.receive(…)`: the body byte for byte, the headers as payload, the content type in the metadata.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn receive(
+    provider: Option<String>,
+    action_type: Option<String>,
+    raw_payload: Option<Vec<u8>>,
+    content_type: Option<String>,
+    headers: Option<Jsonb>,
+    namespace: Option<String>,
+    tenant: Option<String>,
+    subject: Option<String>,
+    dedup_key: Option<String>,
+    dedup_window: Option<Interval>,
+    priority: Option<i32>,
+    lock_group: Option<String>,
+    max_attempts: Option<i32>,
+) -> PgUuid {
+    let missing = |error: SqlError| error.with_hint("An empty body is ''::bytea.");
+    let raw_payload = given("raw_payload", raw_payload)
+        .map_err(missing)
+        .or_raise();
+    let headers = headers.unwrap_or_else(|| Jsonb::from_text("{}"));
+    check_object("headers", &headers, &environment()).or_raise();
+    let content_type = content_type
+        .inspect(|content_type| check_content_type(content_type))
+        .map(|content_type| serde_json::json!({ "content_type": content_type }));
+    let metadata = content_type.map_or_else(|| "{}".to_owned(), |metadata| metadata.to_string());
+    let dispatch = OneTime {
+        trigger: "webhook",
+        provider: required(Column::Provider, provider),
+        action_type: required(Column::ActionType, action_type),
+        payload: Jsonb::from_text(&format!("{{\"headers\": {}}}", headers.text())),
+        raw_payload: Some(raw_payload),
+        run_at: None,
+        namespace: required(Column::Namespace, namespace),
+        tenant: required(Column::Tenant, tenant),
+        subject: optional(Column::Subject, subject),
+        dedup_key: optional(Column::DedupKey, dedup_key),
+        dedup_window: dedup_window.inspect(check_window),
+        metadata: Jsonb::from_text(&metadata),
+        priority: int_or_default(Column::Priority, priority),
+        lock_group: optional(Column::LockGroup, lock_group),
+        notify_channel: None,
+        max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
+        retry_backoff: None,
+        lease: interval_or_default(Column::Lease, None),
+    };
+    dispatch.enqueue()
+}
+
+impl OneTime {
+    fn enqueue(self) -> PgUuid {
+        let owner_id = access::own_id();
+        let _pins = PlannerPins::set();
+        let id = engine::as_engine(|| match self.merge(owner_id) {
+            Some(merged) => merged,
+            None => self.insert(owner_id),
+        });
+        pg_uuid(id)
+    }
+
+    /// Merges with a pending dispatch of the same key. The lock makes the second of two concurrent calls wait for the
+    /// first.
+    fn merge(&self, owner_id: i32) -> Option<Uuid> {
+        let key = self.dedup_key.as_deref()?;
+        let window = self.dedup_window.as_ref();
+        if window.is_some_and(|window| interval::parts(window) == Span::ZERO) {
+            return None;
+        }
+        let names = [&self.namespace, &self.tenant, key];
+        let bytes = names
+            .into_iter()
+            .flat_map(|name| name.bytes().chain([0x1f]));
+        let hash = advisory::key(bytes) as u32;
+        advisory::lock(Space::DedupKey, advisory::owned_key(owner_id, hash));
+        let arguments = [
+            key.into(),
+            self.namespace.as_str().into(),
+            self.tenant.as_str().into(),
+            owner_id.into(),
+            self.provider.as_str().into(),
+            self.action_type.as_str().into(),
+            self.trigger.into(),
+            window.cloned().into(),
+            self.payload.into(),
+            self.raw_payload.clone().into(),
+            self.metadata.into(),
+        ];
+        MERGE_DUPLICATE.with(|query| query.row(&arguments, |row| row.uuid(1)))
+    }
+
+    fn insert(self, owner_id: i32) -> Uuid {
+        let now = time::now();
+        let scheduled_at = self.run_at.unwrap_or(now);
+        let id = dispatch_id::random(scheduled_at);
+        let arguments = [
+            pg_uuid(id).into(),
+            time::timestamptz(scheduled_at).into(),
+            self.trigger.into(),
+            self.namespace.as_str().into(),
+            self.tenant.as_str().into(),
+            owner_id.into(),
+            self.subject.into(),
+            self.provider.as_str().into(),
+            self.action_type.as_str().into(),
+            self.payload.into(),
+            self.raw_payload.into(),
+            self.metadata.into(),
+            self.dedup_key.into(),
+            self.priority.into(),
+            self.lock_group.into(),
+            self.notify_channel.as_deref().into(),
+            self.max_attempts.into(),
+            self.retry_backoff.into(),
+            self.lease.into(),
+        ];
+        INSERT_ENQUEUED.with(|query| query.execute(&arguments));
+        if scheduled_at > time::now() {
+            // The dispatcher announces the dispatch at that instant.
+            wakeup::available_on_commit(time::to_micros(scheduled_at));
+        } else {
+            announce::announce(&[Announcement {
+                id,
+                action_id: None,
+                scheduled_at,
+                namespace: &self.namespace,
+                tenant: &self.tenant,
+                provider: &self.provider,
+                action_type: &self.action_type,
+                channel: self.notify_channel.as_deref(),
+            }]);
+        }
+        id
+    }
+}
+
+fn check(column: Column, value: Value<Jsonb>) {
+    checked(column, &value, &environment()).or_raise();
+}
+
+/// Content types have no column of their own; the longest that are in use have a hundred characters.
+fn check_content_type(content_type: &str) {
+    const LONGEST: usize = 255;
+    if content_type.chars().count() > LONGEST {
+        let problem = format!("must not be longer than {LONGEST} characters");
+        SqlError::invalid_argument("content_type", content_type, &problem)
+            .with_hint("Give the value of the header Content-Type, such as 'application/json'.")
+            .raise();
+    }
+}
+
+fn check_window(window: &Interval) {
+    interval::parts(window)
+        .check("dedup_window", true)
+        .or_raise();
+}
+
+/// A text that must have a value: the one given, or else the default of the column.
+fn required(column: Column, given: Option<String>) -> String {
+    let text = given.or_else(|| match column.spec().default {
+        DefaultValue::Text(text) => Some(text.to_owned()),
+        _ => None,
+    });
+    let text = text.unwrap_or_else(|| {
+        // An empty name and a missing one are the same mistake.
+        checked::<Jsonb>(column, &Value::Text(String::new()), &environment()).or_raise();
+        SqlError::from(Invalid::missing(column.name())).raise()
+    });
+    check(column, Value::Text(text.clone()));
+    text
+}
+
+fn optional(column: Column, given: Option<String>) -> Option<String> {
+    given.inspect(|text| check(column, Value::Text(text.clone())))
+}
+
+fn json_or_default(column: Column, given: Option<Jsonb>) -> Jsonb {
+    match (given, column.spec().default) {
+        (Some(json), _) => {
+            check(column, Value::Json(json));
+            json
+        }
+        (None, DefaultValue::Json(text)) => Jsonb::from_text(text),
+        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
+    }
+}
+
+fn int_or_default(column: Column, given: Option<i32>) -> i32 {
+    let number = match (given, column.spec().default) {
+        (Some(number), _) => i64::from(number),
+        (None, DefaultValue::Int(number)) => number,
+        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
+    };
+    check(column, Value::Int(number));
+    i32::try_from(number).unwrap_or(0)
+}
+
+fn interval_or_default(column: Column, given: Option<Interval>) -> Interval {
+    let span = match (&given, column.spec().default) {
+        (Some(interval), _) => interval::parts(interval),
+        (None, DefaultValue::Interval(span)) => span,
+        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
+    };
+    check(column, Value::Interval(span));
+    given.unwrap_or_else(|| interval::from_parts(span))
+}

@@ -1,0 +1,13 @@
+//! The queue of dispatches: enqueue, claim, report.
+//!
+//! Consumers write no table. Each function here looks up what its caller sees, then works as the engine.
+
+pub mod announce;
+mod claim;
+mod enqueue;
+pub mod finish;
+mod lock_groups;
+pub mod overlap;
+pub mod report;
+mod report_many;
+pub mod requeue;

@@ -1,0 +1,128 @@
+//! What a run has shown: printed, and written into docs/reliability.md when `UPDATE_DOCS` is set.
+
+use super::audit::Totals;
+use super::faults::Fault;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const BEGIN: &str = "<!-- Written by make chaos UPDATE_DOCS=1: begin -->";
+const END: &str = "<!-- Written by make chaos UPDATE_DOCS=1: end -->";
+
+pub struct Summary {
+    seed: u64,
+    rounds: u64,
+    faults: Vec<u64>,
+    totals: Totals,
+    settled: Vec<Duration>,
+    played: Duration,
+}
+
+impl Summary {
+    pub fn new(seed: u64) -> Summary {
+        Summary {
+            seed,
+            rounds: 0,
+            faults: vec![0; Fault::ALL.len()],
+            totals: Totals::default(),
+            settled: Vec::new(),
+            played: Duration::ZERO,
+        }
+    }
+
+    /// Says which faults can't happen here.
+    pub fn note_unavailable(&self) {
+        for fault in Fault::ALL {
+            if let Some(reason) = fault.unavailable() {
+                println!("left out: {}: {reason}", fault.name());
+            }
+        }
+    }
+
+    pub fn count(&mut self, faults: &[Fault], settled: Duration, played: Duration) {
+        self.rounds += 1;
+        for fault in faults {
+            self.faults[*fault as usize] += 1;
+        }
+        self.settled.push(settled);
+        self.played += played;
+    }
+
+    /// A server has come to its end.
+    pub fn add(&mut self, server: &Totals) {
+        let totals = &mut self.totals;
+        totals.dispatches += server.dispatches;
+        totals.skipped += server.skipped;
+        totals.completions += server.completions;
+        totals.entries += server.entries;
+        totals.mails += server.mails;
+        totals.repeated += server.repeated;
+        totals.expired += server.expired;
+    }
+
+    pub fn print(&self) {
+        println!("\n{}", self.markdown());
+    }
+
+    fn markdown(&self) -> String {
+        let Totals {
+            dispatches,
+            skipped,
+            completions,
+            entries,
+            mails,
+            repeated,
+            expired,
+        } = self.totals;
+        let mut settled = self.settled.clone();
+        settled.sort();
+        let at = |share: f64| {
+            let place = (settled.len() as f64 * share) as usize;
+            settled
+                .get(place.min(settled.len().saturating_sub(1)))
+                .map_or(0.0, Duration::as_secs_f64)
+        };
+        let mut text = format!(
+            "| | |\n| --- | ---: |\n\
+             | seed | {seed} |\n\
+             | rounds | {rounds} |\n\
+             | seconds per round | {mean:.1} |\n\
+             | dispatches | {dispatches} |\n\
+             | occurrences skipped by a policy, each in an event | {skipped} |\n\
+             | completions | {completions} |\n\
+             | effects in the completing transaction | {entries} |\n\
+             | effects outside the database | {mails} |\n\
+             | of them repeated, after an attempt that ended without a report | {repeated} |\n\
+             | leases expired | {expired} |\n\
+             | occurrences or confirmed dispatches lost | 0 |\n\
+             | dispatches or completions doubled | 0 |\n\
+             | seconds from the fault's end until everything due is done: median, 99 %, longest | \
+             {median:.1}, {most:.1}, {longest:.1} |\n\n\
+             | fault | times |\n| --- | ---: |\n",
+            seed = self.seed,
+            rounds = self.rounds,
+            mean = self.played.as_secs_f64() / self.rounds.max(1) as f64,
+            median = at(0.5),
+            most = at(0.99),
+            longest = at(1.0),
+        );
+        for (fault, times) in Fault::ALL.iter().zip(&self.faults) {
+            let _ = writeln!(text, "| {} | {times} |", fault.name());
+        }
+        text
+    }
+
+    /// Replaces what an earlier run has written. After each server: a run may be ended early.
+    pub fn write(&self) {
+        if std::env::var_os("UPDATE_DOCS").is_none() {
+            return;
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reliability.md");
+        let page = fs::read_to_string(&path).expect("docs/reliability.md");
+        let (before, rest) = page.split_once(BEGIN).expect("where the tables begin");
+        let (_, after) = rest.split_once(END).expect("where the tables end");
+        let page = format!("{before}{BEGIN}\n\n{}\n{END}{after}", self.markdown());
+        fs::write(&path, page).expect("docs/reliability.md");
+    }
+}
