@@ -5,4 +5,5 @@ mod damage;
 mod field;
 mod indexes;
 mod install;
+mod settings;
 mod strangers;
