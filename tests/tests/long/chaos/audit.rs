@@ -127,7 +127,8 @@ fn check_attempts(session: &mut Session) {
     none(
         session,
         "a dispatch is live and finished",
-        "SELECT l.id::text FROM recur_internal.live_dispatches AS l JOIN recur_internal.finished_dispatches AS f USING (id)
+        "SELECT l.id::text FROM recur_internal.live_dispatches AS l
+           JOIN recur_internal.finished_dispatches AS f USING (id)
           UNION ALL
          SELECT id::text FROM recur_internal.finished_dispatches GROUP BY id HAVING count(*) > 1",
     );
@@ -179,12 +180,14 @@ fn check_letters(session: &mut Session, confirmed: &Letters, sent: &Letters) {
     }
 }
 
-/// What is kept in the transaction that completes a dispatch is there once for each completed dispatch, and for no other.
+/// An entry that is kept in the transaction that completes a dispatch is there once for each completed dispatch, and
+/// for no other dispatch.
 fn check_entries(session: &mut Session) -> u64 {
     none(
         session,
         "an entry and its dispatch differ",
-        "SELECT coalesce(e.dispatch, d.id)::text || ': ' || count(e.dispatch) || ' entries, ' || count(d.id) || ' dispatches'
+        "SELECT coalesce(e.dispatch, d.id)::text || ': ' || count(e.dispatch) || ' entries, '
+                || count(d.id) || ' dispatches'
            FROM public.entries AS e
            FULL JOIN (SELECT id, attempt FROM recur.dispatches WHERE provider = 'ledger' AND status = 'completed') AS d
                   ON d.id = e.dispatch AND d.attempt = e.attempt

@@ -144,7 +144,9 @@ fn keep_accounts(shared: &Shared, keeper: Keeper) {
     });
 }
 
-const CLAIM: &str = "SELECT id, attempt FROM recur.claim(4, providers => '{ledger}', lease => '2 seconds', consumer => 'ledger')";
+const CLAIM: &str = "
+    SELECT id, attempt
+      FROM recur.claim(4, providers => '{ledger}', lease => '2 seconds', consumer => 'ledger')";
 const ENTER: &str = "INSERT INTO public.entries (dispatch, attempt) VALUES ($1, $2)";
 const COMPLETE: &str = "SELECT status FROM recur.complete($1, $2)";
 

@@ -205,7 +205,8 @@ fn define(session: &mut Session, dice: &mut Dice) -> Vec<Definition> {
         let schedule = schedules[number % schedules.len()];
         let row = &session.rows(
             "SELECT recur.create($1, $2, $3, 'email', jsonb_build_object('to', $1::text, 'seconds', $4::float8),
-                        starts_at => date_trunc('second', now()) + interval '2 seconds', misfire => $5, overlap => $6, catchup_limit => 3,
+                        starts_at => date_trunc('second', now()) + interval '2 seconds',
+                        misfire => $5, overlap => $6, catchup_limit => 3,
                         misfire_grace => CASE $5 WHEN 'skip' THEN interval '2 seconds' END,
                         lock_group => CASE WHEN $7 THEN $1 END, max_attempts => $8, retry_backoff => $9::text::jsonb),
                     date_trunc('second', now()) + interval '2 seconds'",

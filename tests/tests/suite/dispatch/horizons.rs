@@ -133,7 +133,8 @@ fn what_is_claimed_is_not_withdrawn() {
     assert_eq!(claimed.len(), 1);
     session.execute("SELECT recur.pause($1::uuid)", &[&action]);
     let row = &session.rows(
-        "SELECT count(*), min(status), (SELECT run_count FROM recur.recurring_actions) FROM recur_internal.live_dispatches",
+        "SELECT count(*), min(status), (SELECT run_count FROM recur.recurring_actions)
+           FROM recur_internal.live_dispatches",
         &[],
     )[0];
     let left: (i64, String, i64) = (row.get(0), row.get(1), row.get(2));

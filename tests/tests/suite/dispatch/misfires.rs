@@ -255,7 +255,8 @@ fn jitter_delays_each_by_its_own_fixed_part() {
         assert_eq!(session.tick("2024-01-01 12:00Z").0, 51);
         let delays = session.texts(
             "SELECT extract(epoch FROM l.available_at - l.scheduled_at)::text
-               FROM recur_internal.live_dispatches AS l JOIN recur_internal.definitions AS d ON d.id = l.action_id ORDER BY d.name",
+               FROM recur_internal.live_dispatches AS l JOIN recur_internal.definitions AS d ON d.id = l.action_id
+              ORDER BY d.name",
             &[],
         );
         session.batch("DELETE FROM recur_internal.live_dispatches");
