@@ -66,6 +66,7 @@ pub fn check(world: &World, until: DateTime<Utc>) -> Totals {
         &[],
     )[0];
     session.batch("COMMIT");
+    check_log(&world.cluster.log());
     let number = |column: usize| row.get::<_, i64>(column) as u64;
     assert!(number(0) >= fired as u64);
     Totals {
@@ -77,6 +78,23 @@ pub fn check(world: &World, until: DateTime<Utc>) -> Totals {
         repeated,
         expired: number(2),
     }
+}
+
+/// Nothing has crashed by itself, no code of Rust has panicked, and no worker has met what can't be.
+fn check_log(log: &str) {
+    let signs = [
+        "signal 11",
+        "signal 7",
+        "panicked",
+        "TRAP:",
+        "sqlstate=XX",
+        "ERRORDATA_STACK_SIZE",
+    ];
+    let wrong: Vec<&str> = log
+        .lines()
+        .filter(|line| signs.iter().any(|sign| line.contains(sign)))
+        .collect();
+    assert!(wrong.is_empty(), "the log: {wrong:#?}");
 }
 
 /// No statement returns a row that `sql` describes as wrong.

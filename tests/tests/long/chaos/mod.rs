@@ -36,8 +36,8 @@ fn the_books_balance_after_every_fault() {
             round += 1;
             play(&mut world, &mut dice, &mut summary, round);
         }
-        let ended = world.end();
-        summary.add(&ended);
+        let version: String = world.session().value("SHOW server_version", &[]);
+        summary.add(&version, &world.end());
         summary.write();
     }
     summary.print();

@@ -12,6 +12,8 @@ const END: &str = "<!-- Written by make chaos UPDATE_DOCS=1: end -->";
 
 pub struct Summary {
     seed: u64,
+    /// The server's version.
+    version: String,
     rounds: u64,
     faults: Vec<u64>,
     totals: Totals,
@@ -23,6 +25,7 @@ impl Summary {
     pub fn new(seed: u64) -> Summary {
         Summary {
             seed,
+            version: String::new(),
             rounds: 0,
             faults: vec![0; Fault::ALL.len()],
             totals: Totals::default(),
@@ -49,8 +52,9 @@ impl Summary {
         self.played += played;
     }
 
-    /// A server has come to its end.
-    pub fn add(&mut self, server: &Totals) {
+    /// A server of this version has come to its end.
+    pub fn add(&mut self, version: &str, server: &Totals) {
+        version.clone_into(&mut self.version);
         let totals = &mut self.totals;
         totals.dispatches += server.dispatches;
         totals.skipped += server.skipped;
@@ -85,6 +89,7 @@ impl Summary {
         };
         let mut text = format!(
             "| | |\n| --- | ---: |\n\
+             | PostgreSQL | {version} |\n\
              | seed | {seed} |\n\
              | rounds | {rounds} |\n\
              | seconds per round | {mean:.1} |\n\
@@ -100,6 +105,7 @@ impl Summary {
              | seconds from the fault's end until everything due is done: median, 99 %, longest | \
              {median:.1}, {most:.1}, {longest:.1} |\n\n\
              | fault | times |\n| --- | ---: |\n",
+            version = self.version,
             seed = self.seed,
             rounds = self.rounds,
             mean = self.played.as_secs_f64() / self.rounds.max(1) as f64,
