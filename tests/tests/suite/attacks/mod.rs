@@ -5,5 +5,7 @@ mod damage;
 mod field;
 mod indexes;
 mod install;
+mod matrix;
+mod matrix_calls;
 mod settings;
 mod strangers;
