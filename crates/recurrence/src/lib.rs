@@ -48,6 +48,7 @@ mod describe;
 mod error;
 pub mod interval;
 mod named;
+mod nearest;
 mod occurrence;
 mod pin;
 mod plan;
@@ -68,6 +69,7 @@ struct Readme;
 
 pub use cache::ScheduleCache;
 pub use error::{RecurrenceError, ScheduleError, ZoneError};
+pub use nearest::nearest_name;
 pub use occurrence::{Occurrence, Shift};
 pub use policy::{OnFold, OnGap, PolicyError};
 pub use recurrence::{Bounds, Occurrences, Recurrence};

@@ -146,21 +146,17 @@ impl Plan {
                 },
                 filter,
             ),
-            (Unit::Month, _, None) => Plan::Months(
-                MonthSteps {
-                    anchor: civil,
-                    step: every,
-                },
-                filter,
-            ),
-            (Unit::Month, _, Some(day)) => Plan::MonthDays(
-                MonthDaySteps {
-                    anchor: civil,
-                    step: every,
-                    day,
-                },
-                filter,
-            ),
+            (unit @ (Unit::Month | Unit::Year), _, day) => {
+                let step = match unit {
+                    Unit::Year => every * 12,
+                    _ => every,
+                };
+                let anchor = civil;
+                match day {
+                    None => Plan::Months(MonthSteps { anchor, step }, filter),
+                    Some(day) => Plan::MonthDays(MonthDaySteps { anchor, step, day }, filter),
+                }
+            }
         }
     }
 

@@ -234,8 +234,8 @@ fn an_action_must_fire_within_its_bounds() {
             (Column::Schedule, "at 2020-01-01T00:00:00".into()),
             (Column::Enabled, false.into()),
         ],
-        "invalid schedule \"at 2020-01-01T00:00:00\": it has no occurrence within starts_at and ends_at",
-        never,
+        "invalid schedule \"at 2020-01-01T00:00:00\": its time has passed, it was 2020-01-01 00:00:00+00",
+        "recur.enqueue makes a dispatch that is due at once.",
     );
     // Counted from half past twelve, it never comes to the fourth hour.
     let impossible = r#"{"every": 24, "unit": "hour", "between_hours": [3, 4]}"#;

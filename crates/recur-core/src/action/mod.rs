@@ -32,7 +32,6 @@ mod existing;
 mod fixtures;
 mod interval;
 mod invalid;
-mod nearest;
 mod runs;
 mod state;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use recurrence::{Bounds, OnFold, OnGap, Recurrence, RecurrenceError};
+use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, RecurrenceError};
 
 use super::check;
 use super::columns::Column;
@@ -30,14 +30,22 @@ fn recurrence<J: Json>(
     definition: &Definition<J>,
     environment: &Environment<'_>,
 ) -> Result<Option<Recurrence>, Invalid> {
-    let text = definition.schedule();
-    let schedule = check::schedule(Column::Schedule.name(), text, environment)?;
-    let zone = check::zone(Column::Timezone.name(), definition.timezone())?;
     let bounds = Bounds {
         starts_at: definition.starts_at(),
         ends_at: definition.ends_at(),
         max_runs: None,
     };
+    recurrence_within(bounds, definition, environment)
+}
+
+fn recurrence_within<J: Json>(
+    bounds: Bounds,
+    definition: &Definition<J>,
+    environment: &Environment<'_>,
+) -> Result<Option<Recurrence>, Invalid> {
+    let text = definition.schedule();
+    let schedule = check::schedule(Column::Schedule.name(), text, environment)?;
+    let zone = check::zone(Column::Timezone.name(), definition.timezone())?;
     let on_gap: OnGap = policy(definition, Column::OnDstGap)?;
     let on_fold: OnFold = policy(definition, Column::OnDstFold)?;
     match Recurrence::new(schedule, zone, bounds, on_gap, on_fold) {
@@ -79,14 +87,35 @@ pub(super) fn first_run<J: Json>(
         );
     }
     check_spacing(definition, environment)?;
-    next_run(definition, after, environment)?.ok_or_else(|| {
-        Invalid::argument(
-            "schedule",
-            definition.schedule(),
-            "it has no occurrence within starts_at and ends_at",
-        )
-        .with_hint("recur.preview shows the occurrences of a schedule.")
-    })
+    match next_run(definition, after, environment)? {
+        Some(first) => Ok(first),
+        None => Err(no_first_run(definition, now, environment)),
+    }
+}
+
+/// Why a schedule has no occurrence: a single time may have passed, and other schedules lie outside of the bounds.
+fn no_first_run<J: Json>(
+    definition: &Definition<J>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Invalid {
+    let text = definition.schedule();
+    let refused = |problem: &str| Invalid::argument("schedule", text, problem);
+    let schedule = check::schedule(Column::Schedule.name(), text, environment);
+    let is_single = schedule.is_ok_and(|schedule| matches!(schedule.kind(), Kind::At(_)));
+    let passed = is_single
+        .then(|| recurrence_within(Bounds::default(), definition, environment).ok()?)
+        .flatten()
+        .and_then(|recurrence| recurrence.previous_or_at(now));
+    match passed {
+        Some(occurrence) => refused(&format!(
+            "its time has passed, it was {}",
+            instant_text(occurrence.at)
+        ))
+        .with_hint("recur.enqueue makes a dispatch that is due at once."),
+        None => refused("it has no occurrence within starts_at and ends_at")
+            .with_hint("recur.preview shows the occurrences of a schedule."),
+    }
 }
 
 /// The answer depends on the schedule alone, never on the moment of the question.

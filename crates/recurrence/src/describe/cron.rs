@@ -23,18 +23,13 @@ pub(super) fn describe(cron: &CronSpec) -> String {
     text
 }
 
-/// A field in its simplest form. A step of one is a range. A step that is longer than the field is its
-/// only value: "every 90 minutes" would be false for `*/90`, which is minute 0.
+/// A field in its simplest form. A step of one is a range. A step as long as the field is its only
+/// value: "every 60 minutes" would be false for `*/60`, which is minute 0.
 fn simplified(cron: &CronSpec, kind: FieldKind) -> Field {
-    let (min, max) = kind.range();
-    let values = match kind {
-        // Sunday is counted twice.
-        FieldKind::DayOfWeek => max - min,
-        _ => max - min + 1,
-    };
+    let (min, values) = (kind.range().0, kind.size());
     cron.field(kind).map(|item| match item {
-        Item::AnyStep { step } if step > values => Item::Value(min),
-        Item::RangeStep { first, step, .. } if step > values => Item::Value(first),
+        Item::AnyStep { step } if step == values => Item::Value(min),
+        Item::RangeStep { first, step, .. } if step == values => Item::Value(first),
         Item::RangeStep {
             first,
             last,

@@ -284,7 +284,7 @@ fn the_same_is_refused_as_on_creation_and_of_paused_actions_too() {
             ),
             (
                 json!({"schedule": "at 2020-01-01T00:00:00"}),
-                "invalid schedule \"at 2020-01-01T00:00:00\": it has no occurrence within starts_at and ends_at",
+                "invalid schedule \"at 2020-01-01T00:00:00\": its time has passed, it was 2020-01-01 00:00:00+00",
             ),
             (
                 json!({"starts_at": "2020-01-01T00:00:00Z", "ends_at": "2020-02-01T00:00:00Z"}),

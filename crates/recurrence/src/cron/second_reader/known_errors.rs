@@ -22,8 +22,6 @@ pub(super) enum KnownError {
     YearsAfter5000,
     /// `*/4` in the year field counts from the year 1 instead of 1970.
     YearStepsFromYear1,
-    /// A large step is refused: croner's 16-bit sum of value and step overflows.
-    StepOverflow,
     /// `7L` and `FRI-SUN#L` miss the last Sunday: croner keeps it under 7, and looks for it under 0.
     LastSunday,
     /// `MON-FRIL` is refused, where `MON-FRI#L` is read.
@@ -34,10 +32,9 @@ pub(super) enum KnownError {
 
 impl KnownError {
     /// The errors that remain in the canonical text.
-    pub const IN_CANONICAL: [KnownError; 5] = [
+    pub const IN_CANONICAL: [KnownError; 4] = [
         KnownError::YearStepsFromYear1,
         KnownError::YearsAfter5000,
-        KnownError::StepOverflow,
         KnownError::LastSunday,
         KnownError::LastDayBesideLastWeekday,
     ];
@@ -48,7 +45,6 @@ impl KnownError {
         match (self, field.kind()) {
             (KnownError::YearStepsFromYear1, FieldKind::Year) => count_from_1970(item),
             (KnownError::YearsAfter5000, FieldKind::Year) => end_in_5000(item),
-            (KnownError::StepOverflow, _) => shorten_step(item),
             (KnownError::LastSunday, FieldKind::DayOfWeek) => split_last_sunday(item),
             (KnownError::LastDayBesideLastWeekday, FieldKind::DayOfMonth) => {
                 let beside = field.items().contains(&Item::LastWeekday);
@@ -124,22 +120,6 @@ fn end_in_5000(item: Item) -> Vec<Item> {
         }],
         item => vec![item],
     }
-}
-
-/// The same values with a step of at most 10,000, which is longer than any field.
-fn shorten_step(item: Item) -> Vec<Item> {
-    const LONGEST: u16 = 10_000;
-    vec![match item {
-        Item::AnyStep { step } => Item::AnyStep {
-            step: step.min(LONGEST),
-        },
-        Item::RangeStep { first, last, step } => Item::RangeStep {
-            first,
-            last,
-            step: step.min(LONGEST),
-        },
-        item => item,
-    }]
 }
 
 /// `FRI-SUN#L` as `FRI-SAT#L,SUN#L`.
