@@ -56,9 +56,14 @@ impl Summary {
     pub fn add(&mut self, version: &str, server: &Totals) {
         version.clone_into(&mut self.version);
         let totals = &mut self.totals;
-        totals.dispatches += server.dispatches;
+        totals.due += server.due;
+        totals.dispatched += server.dispatched;
         totals.skipped += server.skipped;
+        totals.confirmed += server.confirmed;
+        totals.found += server.found;
+        totals.dispatches += server.dispatches;
         totals.completions += server.completions;
+        totals.kept += server.kept;
         totals.entries += server.entries;
         totals.mails += server.mails;
         totals.repeated += server.repeated;
@@ -71,9 +76,14 @@ impl Summary {
 
     fn markdown(&self) -> String {
         let Totals {
-            dispatches,
+            due,
+            dispatched,
             skipped,
+            confirmed,
+            found,
+            dispatches,
             completions,
+            kept,
             entries,
             mails,
             repeated,
@@ -93,18 +103,25 @@ impl Summary {
              | seed | {seed} |\n\
              | rounds | {rounds} |\n\
              | seconds per round | {mean:.1} |\n\
-             | dispatches | {dispatches} |\n\
-             | occurrences skipped by a policy, each in an event | {skipped} |\n\
+             | occurrences that were due | {due} |\n\
+             | dispatched | {dispatched} |\n\
+             | skipped by a policy, each in an event | {skipped} |\n\
+             | occurrences lost | {occurrences_lost} |\n\
+             | dispatches by hand that a client saw committed | {confirmed} |\n\
+             | of them lost | {letters_lost} |\n\
+             | dispatches in all | {dispatches} |\n\
              | completions | {completions} |\n\
-             | effects in the completing transaction | {entries} |\n\
+             | completions with their effect in one transaction | {kept} |\n\
+             | such effects doubled | {entries_doubled} |\n\
              | effects outside the database | {mails} |\n\
-             | of them repeated, after an attempt that ended without a report | {repeated} |\n\
+             | of them repeated, each after an attempt that ended without a report | {repeated} |\n\
              | leases expired | {expired} |\n\
-             | occurrences or confirmed dispatches lost | 0 |\n\
-             | dispatches or completions doubled | 0 |\n\
              | seconds from the fault's end until everything due is done: median, 99 %, longest | \
              {median:.1}, {most:.1}, {longest:.1} |\n\n\
              | fault | times |\n| --- | ---: |\n",
+            occurrences_lost = due - dispatched - skipped,
+            letters_lost = confirmed - found,
+            entries_doubled = entries - kept,
             version = self.version,
             seed = self.seed,
             rounds = self.rounds,
