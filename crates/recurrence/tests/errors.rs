@@ -340,6 +340,13 @@ const TEXTS: &[Case] = &[
     ("at 2027-01-31T09:00:60", r#"time "at 2027-01-31T09:00:60" is not a timestamp"#, TIMESTAMP, None),
     ("at 2027-01-31T09:00:00+25", r#"time "at 2027-01-31T09:00:00+25" is not a timestamp"#, TIMESTAMP, None),
     ("[1]", r#"schedule "[1]" is in no known notation"#, "", Some(NOTATIONS)),
+    ("at 2027-1-31T09:00:00.5", r#"time "at 2027-1-31T09:00:00.5" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T9:00:00.25", r#"time "at 2027-01-31T9:00:00.25" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:5", r#"time "at 2027-01-31T09:00:5" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:00Z00", r#"time "at 2027-01-31T09:00:00Z00" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:00+01:", r#"time "at 2027-01-31T09:00:00+01:" is not a timestamp"#, TIMESTAMP, None),
+    ("at 0001-01-01T01:00:00+14", r#"time "at 0001-01-01T01:00:00+14" is not a timestamp"#, TIMESTAMP, None),
+    ("at 9999-12-31T23:00:00-02:00", r#"time "at 9999-12-31T23:00:00-02:00" is not a timestamp"#, TIMESTAMP, None),
     ("at 2027-01-31", r#"time "at 2027-01-31" is not a timestamp"#, TIMESTAMP, None),
 ];
 
