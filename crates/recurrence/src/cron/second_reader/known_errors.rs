@@ -79,7 +79,7 @@ pub(super) fn avoid(cron: &CronSpec) -> (CronSpec, Vec<KnownError>) {
 /// concern the last weekdays of a month.
 pub(super) fn in_text(written: &str) -> Vec<KnownError> {
     let mut errors = Vec::new();
-    let items = written.split([' ', '\t', '\n', ',']);
+    let items = written.split(|c: char| c.is_ascii_whitespace() || c == ',');
     for item in items.map(str::to_ascii_uppercase) {
         let Some(days) = item.strip_suffix('L') else {
             continue;
@@ -87,7 +87,9 @@ pub(super) fn in_text(written: &str) -> Vec<KnownError> {
         if days.contains('-') && !days.contains('#') {
             errors.push(KnownError::LastOfRange);
         }
-        if days.trim_end_matches('#').ends_with('7') {
+        let days = days.trim_end_matches('#');
+        // At the end of a range, Sunday is 7 to croner.
+        if days.ends_with('7') || days.ends_with("-SUN") {
             errors.push(KnownError::LastSunday);
         }
     }

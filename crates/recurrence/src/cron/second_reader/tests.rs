@@ -109,7 +109,12 @@ fn croner_misses_the_last_sunday_of_a_range() {
     );
     assert_eq!(judge(text), explained_by(KnownError::LastSunday));
     // The canonical text has a single Sunday as SUN#L, which croner reads right.
-    for text in ["0 0 * * 7L", "0 0 * * 7#L", "0 0 * * 1,7l"] {
+    for text in [
+        "0 0 * * 7L",
+        "0 0 * * 7#L",
+        "0 0 * * 1,7l",
+        "0 0 * * 7-SUN#L",
+    ] {
         let last = croner(text).pattern.days_of_week.get_set_values(1 << 6);
         assert_eq!(last, [7], "{text}");
         assert_eq!(judge(text), explained_by(KnownError::LastSunday), "{text}");
