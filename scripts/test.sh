@@ -15,6 +15,7 @@ without_server() {
   step "House rules" cargo run -q -p pg_recur-checks
   step "Crates without a server" \
     cargo test --workspace --exclude pg_recur --exclude pg_recur-tests --exclude pg_recur-bench
+  step "Fuzzing" scripts/fuzz.sh 2000000
 }
 
 inside_server() {
