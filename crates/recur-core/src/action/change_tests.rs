@@ -76,7 +76,8 @@ fn what_an_action_has_already_is_no_change() {
 
 #[test]
 fn values_are_checked_as_on_creation_of_paused_actions_too() {
-    for before in [running([]), paused([])] {
+    let started = || (Column::StartsAt, at("2027-03-01T00:00:00Z").into());
+    for before in [running([started()]), paused([started()])] {
         for (column, value, message) in [
             (
                 Column::Name,

@@ -22,6 +22,8 @@ mod check;
 mod check_tests;
 pub mod columns;
 mod definition;
+#[cfg(test)]
+mod derived_tests;
 mod effect;
 #[cfg(test)]
 mod effect_tests;

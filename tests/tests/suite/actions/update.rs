@@ -53,6 +53,7 @@ fn null_clears_what_may_be_empty_and_is_refused_elsewhere() {
     let id = create_to_change(&mut session);
     for key in [
         "description",
+        "starts_at",
         "ends_at",
         "max_runs",
         "subject",
@@ -78,7 +79,6 @@ fn null_clears_what_may_be_empty_and_is_refused_elsewhere() {
         "tenant",
         "schedule",
         "timezone",
-        "starts_at",
         "provider",
         "action_type",
         "payload",

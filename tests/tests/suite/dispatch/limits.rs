@@ -147,7 +147,7 @@ fn a_tick_leaves_the_rest_to_the_next() {
     let mut session = cluster.database("app");
     session.batch(
         "SELECT recur.create('a', '* * * * * *', 'p', 't', starts_at => '2030-01-01Z', misfire => 'all',
-                             catchup_limit => 10000)",
+                             catchup_limit => 200000)",
     );
     // Thirty hours.
     let first = session.tick("2030-01-02 06:00Z").0;
