@@ -7,5 +7,6 @@ mod indexes;
 mod install;
 mod matrix;
 mod matrix_calls;
+mod ownership;
 mod settings;
 mod strangers;
