@@ -74,12 +74,7 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
     let missed = all.between(just_before, now);
     let (old, fresh) = misfired(due, &missed, now);
     answer.skipped.extend(skipped(SkipReason::Misfire, old));
-    let most = if due.policy.misfire == Misfire::Once {
-        1
-    } else {
-        due.policy.catchup_limit.min(share)
-    };
-    let (fire, rest) = fresh.split_at(fresh.len().min(most));
+    let (fire, rest) = fresh.split_at(fresh.len().min(share));
     let mut settled = rest
         .first()
         .map_or(now.max(just_before), |rest| *rest - MICROSECOND);
@@ -141,7 +136,7 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
     answer
 }
 
-/// What is too old, or stood for by a later one, and what may fire.
+/// What is too old, or too much, and what may fire: the newest.
 fn misfired<'a>(
     due: &Due<'_>,
     missed: &'a [Instant],
@@ -155,11 +150,11 @@ fn misfired<'a>(
         .iter()
         .filter(|at| grace.is_some_and(|grace| now - **at > grace))
         .count();
-    let old = match due.policy.misfire {
-        Misfire::Once => too_old.max(missed.len().saturating_sub(1)),
-        _ => too_old,
+    let most = match due.policy.misfire {
+        Misfire::Once | Misfire::Skip => 1,
+        Misfire::All => due.policy.catchup_limit,
     };
-    missed.split_at(old)
+    missed.split_at(too_old.max(missed.len().saturating_sub(most)))
 }
 
 fn overlap(due: &Due<'_>, answer: &mut Decision) {
