@@ -47,7 +47,7 @@ test-matrix: test ## make test, then 16, 17 and 18
 test-crash: build ## the long form: fifty rounds of chaos, fifty of crashes, a backlog of a million
 	@scripts/test-crash.sh
 
-chaos: build ## faults at random under load, about 45 minutes: docs/reliability.md (ROUNDS=1000 SEED=1 UPDATE_DOCS=1)
+chaos: build ## faults at random under load, about half an hour: docs/reliability.md (ROUNDS=1000 SEED=1 UPDATE_DOCS=1)
 	@ROUNDS=$(ROUNDS) SEED=$(SEED) scripts/chaos.sh
 
 fuzz: ## parsers, searches, decisions and encoders against slow models: 10^8 inputs, about 10 minutes (EXECUTIONS=2000000)

@@ -49,8 +49,12 @@ impl Load {
             stop: AtomicBool::new(false),
             letters: Mutex::default(),
         });
-        let sender = Arc::clone(&shared);
-        let mut threads = vec![thread::spawn(move || send_letters(&sender, &actions))];
+        let (sender, editor) = (Arc::clone(&shared), Arc::clone(&shared));
+        let edited = actions.clone();
+        let mut threads = vec![
+            thread::spawn(move || send_letters(&sender, &actions)),
+            thread::spawn(move || edit(&editor, &edited)),
+        ];
         for keeper in [keep_in_one_transaction as Keeper, keep_in_two_transactions] {
             let shared = Arc::clone(&shared);
             threads.push(thread::spawn(move || keep_accounts(&shared, keeper)));
@@ -128,6 +132,27 @@ fn send_letters(shared: &Shared, actions: &[Uuid]) {
         letters.confirmed.insert(number, id);
         drop(letters);
         pause(40);
+        Ok(())
+    });
+}
+
+/// Changes what has no influence on the occurrences, and pauses and resumes at once. Either withdraws dispatches that
+/// are staged.
+fn edit(shared: &Shared, actions: &[Uuid]) {
+    let mut number = 0;
+    shared.repeat(|client| {
+        number += 1;
+        let action = actions[number * 7 % actions.len()];
+        let mut transaction = client.transaction()?;
+        if number % 2 == 0 {
+            let changes = serde_json::json!({ "priority": number % 3 });
+            transaction.execute("SELECT recur.update($1::uuid, $2)", &[&action, &changes])?;
+        } else {
+            transaction.execute("SELECT recur.pause($1::uuid)", &[&action])?;
+            transaction.execute("SELECT recur.resume($1::uuid)", &[&action])?;
+        }
+        transaction.commit()?;
+        pause(70);
         Ok(())
     });
 }

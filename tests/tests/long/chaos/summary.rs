@@ -1,5 +1,6 @@
 //! What a run has shown: printed, and written into docs/reliability.md when `UPDATE_DOCS` is set.
 
+use super::Round;
 use super::audit::Totals;
 use super::faults::Fault;
 use std::fmt::Write;
@@ -43,13 +44,13 @@ impl Summary {
         }
     }
 
-    pub fn count(&mut self, faults: &[Fault], settled: Duration, played: Duration) {
+    pub fn count(&mut self, round: &Round) {
         self.rounds += 1;
-        for fault in faults {
+        for fault in &round.faults {
             self.faults[*fault as usize] += 1;
         }
-        self.settled.push(settled);
-        self.played += played;
+        self.settled.push(round.settled);
+        self.played += round.lasted;
     }
 
     /// A server of this version has come to its end.
