@@ -98,7 +98,8 @@ fn range(kind: Kind, limits: (u32, u32), text: &str) -> Option<Span> {
 
 fn item(kind: Kind, limits: (u32, u32), text: &str) -> Option<Item> {
     match kind {
-        Kind::Day if text == "L" => return Some(Item::LastDay),
+        // pg_cron writes the last day as `$`.
+        Kind::Day if text == "L" || text == "$" => return Some(Item::LastDay),
         Kind::Day if text == "LW" => return Some(Item::LastWorkday),
         Kind::Day if text.ends_with('W') => {
             return value(kind, limits, &text[..text.len() - 1]).map(Item::Nearest);
@@ -121,7 +122,9 @@ fn item(kind: Kind, limits: (u32, u32), text: &str) -> Option<Item> {
     let Some((range_text, step)) = text.split_once('/') else {
         return range(kind, limits, text).map(Item::Plain);
     };
-    let step = number(step).filter(|step| *step > 0)?;
+    // Sunday is two values.
+    let size = limits.1 - limits.0 + u32::from(kind != Kind::Weekday);
+    let step = number(step).filter(|step| (1..=size).contains(step))?;
     if range_text == "*" {
         return Some(Item::Plain(Span {
             first: limits.0,
@@ -139,11 +142,20 @@ fn field(kind: Kind, limits: (u32, u32), text: &str) -> Option<Field> {
     if text == "*" || (text == "?" && takes_question_mark) {
         return Some(None);
     }
-    let items: Option<Vec<Item>> = text
-        .split(',')
-        .map(|text| item(kind, limits, text))
-        .collect();
-    items.map(Some)
+    // pg_cron's lists with a `*`: all values, and in a day field no restriction only where the `*` comes first.
+    let named = text.split(',').filter(|text| *text != "*");
+    let items: Option<Vec<Item>> = named.map(|text| item(kind, limits, text)).collect();
+    let all = Item::Plain(Span {
+        first: limits.0,
+        last: limits.1,
+        step: 1,
+    });
+    Some(match text.split(',').position(|text| text == "*") {
+        None => Some(items?),
+        Some(0) => items.map(|_| None)?,
+        Some(_) if takes_question_mark => items.map(|_| Some(vec![all]))?,
+        Some(_) => items.map(|_| None)?,
+    })
 }
 
 fn holds(field: &Field, value: u32) -> bool {

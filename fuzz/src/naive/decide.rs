@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use recur_core::decide::{Decision, Due, EndReason, Mode, SkipReason, Skipped, Then, Unfinished};
-use recur_core::policy::{Misfire, Overlap};
+use recur_core::policy::{Horizon, Misfire, Overlap};
 
 type Instant = DateTime<Utc>;
 
@@ -84,56 +84,52 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
         .take(usize::try_from(left).unwrap_or(usize::MAX))
         .collect();
     overlap(due, &mut answer);
-    let mut due_at = None;
-    if let Some(horizon) = due
-        .policy
-        .horizon
-        .filter(|_| due.policy.overlap == Overlap::Allow)
-    {
-        let mut is_full = false;
-        if settled >= now {
-            let mut ahead =
-                due.recurrence
-                    .count_between(now, just_before.max(now), u64::MAX) as usize;
-            let mut added = 0;
-            is_full = loop {
-                let is_full = ahead >= horizon.count;
-                let next = all
-                    .after(settled)
-                    .filter(|next| *next <= now + horizon.reach);
-                let Some(next) = next.filter(|_| !is_full) else {
-                    break is_full;
-                };
-                if added == MOST_AHEAD
-                    || answer.fire.len() >= share
-                    || answer.fire.len() as i64 >= left
-                {
-                    break is_full;
-                }
-                answer.fire.push(next);
-                settled = next;
-                ahead += 1;
-                added += 1;
-            };
-        }
-        let room = is_full.then(|| due.recurrence.next_after(now).map(|next| next.at));
-        due_at = Some((horizon.reach, room));
+    let is_usable = due.policy.overlap == Overlap::Allow;
+    let horizon = due.policy.horizon.filter(|_| is_usable);
+    let mut is_full = false;
+    if let Some(horizon) = horizon.filter(|_| settled >= now) {
+        is_full = fill(due, now, horizon, &mut settled, &mut answer.fire);
     }
     answer.then = then(due, answer.fire.len(), settled);
-    if let (
-        Then::Wait {
-            next_run_at,
-            due_at,
-        },
-        Some((reach, room)),
-    ) = (&mut answer.then, due_at)
+    if let Then::Wait {
+        next_run_at,
+        due_at,
+    } = &mut answer.then
+        && let Some(horizon) = horizon
     {
-        *due_at = (*next_run_at - reach).max(now.min(*next_run_at));
-        if let Some(room) = room {
+        *due_at = (*next_run_at - horizon.reach).max(now.min(*next_run_at));
+        if is_full {
+            let room = due.recurrence.next_after(now).map(|next| next.at);
             *due_at = (*due_at).max(room.unwrap_or(*next_run_at));
         }
     }
     answer
+}
+
+/// Fires what lies within the horizon. Is the horizon full then?
+fn fill(
+    due: &Due<'_>,
+    now: Instant,
+    horizon: Horizon,
+    settled: &mut Instant,
+    fire: &mut Vec<Instant>,
+) -> bool {
+    let left = due.max_runs.map_or(i64::MAX, |most| most - due.run_count);
+    let until = (due.next_run_at - MICROSECOND).max(now);
+    let mut ahead = due.recurrence.count_between(now, until, u64::MAX) as usize;
+    for _ in 0..MOST_AHEAD {
+        let next = Occurrences(due).after(*settled);
+        let is_over = ahead >= horizon.count
+            || fire.len() >= due.share.clamp(1, MOST_FIRED)
+            || fire.len() as i64 >= left;
+        let Some(next) = next.filter(|next| *next <= now + horizon.reach && !is_over) else {
+            break;
+        };
+        fire.push(next);
+        *settled = next;
+        ahead += 1;
+    }
+    ahead >= horizon.count
 }
 
 /// What is too old, or too much, and what may fire: the newest.

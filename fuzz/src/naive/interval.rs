@@ -4,13 +4,29 @@ use recurrence::interval::Interval;
 
 /// Reads an interval in any notation; None where it is refused.
 pub fn read(text: &str) -> Option<Interval> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let is_every = words.len() > 1 && words[0].eq_ignore_ascii_case("every");
     let parts = match text.chars().next()? {
         'P' => iso(&text[1..])?,
+        '-' | '+' => return None,
+        _ if text.starts_with("every-") => hyphenated(&text[6..])?,
+        _ if is_every => in_words(&words[1..])?,
+        _ if words.len() > 1 => in_words(&words)?,
         '0'..='9' => shorthand(text)?,
-        'e' => words(text.strip_prefix("every-")?)?,
-        _ => return None,
+        _ => preset(text)?,
     };
     build(parts)
+}
+
+fn preset(text: &str) -> Option<Parts> {
+    Some(match text {
+        "hourly" => [0, 0, 3_600],
+        "daily" => [0, 1, 0],
+        "weekly" => [0, 7, 0],
+        "monthly" => [1, 0, 0],
+        "yearly" => [12, 0, 0],
+        _ => return None,
+    })
 }
 
 /// Months, days and seconds.
@@ -26,29 +42,54 @@ fn digits(text: &str) -> Option<(u128, &str)> {
     (end > 0 && is_short).then(|| (digits.parse().unwrap_or(0), rest))
 }
 
-fn of_unit(number: u128, unit: &str) -> Option<Parts> {
+fn shorthand(text: &str) -> Option<Parts> {
+    let (number, unit) = digits(text)?;
     Some(match unit {
-        "s" | "second" => [0, 0, number],
-        "m" | "minute" => [0, 0, number * 60],
-        "h" | "hour" => [0, 0, number * 3_600],
-        "d" | "day" => [0, number, 0],
-        "w" | "week" => [0, number * 7, 0],
-        "mo" | "month" => [number, 0, 0],
+        "s" => [0, 0, number],
+        "m" => [0, 0, number * 60],
+        "h" => [0, 0, number * 3_600],
+        "d" => [0, number, 0],
+        "w" => [0, number * 7, 0],
+        "mo" => [number, 0, 0],
         _ => return None,
     })
 }
 
-fn shorthand(text: &str) -> Option<Parts> {
-    let (number, unit) = digits(text)?;
-    of_unit(number, unit).filter(|_| unit.len() <= 2)
+fn named(number: u128, unit: &str) -> Option<Parts> {
+    let unit = unit.to_ascii_lowercase();
+    Some(match unit.strip_suffix('s').unwrap_or(&unit) {
+        "second" | "sec" => [0, 0, number],
+        "minute" | "min" => [0, 0, number * 60],
+        "hour" => [0, 0, number * 3_600],
+        "day" => [0, number, 0],
+        "week" => [0, number * 7, 0],
+        "month" => [number, 0, 0],
+        "year" => [number * 12, 0, 0],
+        _ => return None,
+    })
 }
 
 /// `30-minutes`, behind `every-`.
-fn words(text: &str) -> Option<Parts> {
+fn hyphenated(text: &str) -> Option<Parts> {
     let (number, rest) = digits(text)?;
-    let unit = rest.strip_prefix('-')?;
-    let singular = unit.strip_suffix('s').unwrap_or(unit);
-    of_unit(number, singular).filter(|_| singular.len() > 2)
+    named(number, rest.strip_prefix('-')?)
+}
+
+/// `1 hour 30 minutes`, or `hour` alone.
+fn in_words(words: &[&str]) -> Option<Parts> {
+    if let [unit] = words {
+        return named(1, unit).filter(|_| !unit.ends_with(['s', 'S']));
+    }
+    let mut total = [0; 3];
+    for pair in words.chunks(2) {
+        let [number, unit] = pair else { return None };
+        let (number, rest) = digits(number)?;
+        let parts = named(number, unit).filter(|_| rest.is_empty())?;
+        for (sum, part) in total.iter_mut().zip(parts) {
+            *sum += part;
+        }
+    }
+    Some(total)
 }
 
 /// Behind the `P`.

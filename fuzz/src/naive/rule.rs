@@ -69,35 +69,95 @@ fn month_day(keys: &Map<String, Value>) -> Option<Option<MonthDay>> {
     })
 }
 
+/// The keys in their own spelling; None where a key is unknown, or comes twice.
+fn spelled(given: &Map<String, Value>) -> Option<Map<String, Value>> {
+    const NAMES: [[&str; 2]; 7] = [
+        ["everyInterval", "every"],
+        ["everyUnit", "unit"],
+        ["daysOfWeek", "days_of_week"],
+        ["weekParity", "week_parity"],
+        ["betweenHours", "between_hours"],
+        ["dayOfMonth", "day_of_month"],
+        ["nthWeekday", "nth_weekday"],
+    ];
+    const ENDS: [[&str; 2]; 2] = [
+        ["betweenHoursStart", "betweenHoursEnd"],
+        ["between_hours_start", "between_hours_end"],
+    ];
+    let given: Vec<(&String, &Value)> =
+        given.iter().filter(|(_, value)| !value.is_null()).collect();
+    let find = |name: &str| {
+        given
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    };
+    let mut pairs: Vec<(&str, Value)> = Vec::new();
+    for (key, value) in &given {
+        if ENDS.iter().flatten().any(|end| end == key) {
+            continue;
+        }
+        let names = NAMES
+            .iter()
+            .find(|names| names.iter().any(|name| name == key))?;
+        pairs.push((names[1], (*value).clone()));
+    }
+    for [start, end] in ENDS {
+        match (find(start), find(end)) {
+            (None, None) => {}
+            (start, end) => pairs.push((
+                "between_hours",
+                Value::Array(vec![start?.clone(), end?.clone()]),
+            )),
+        }
+    }
+    if let Some(place) = pairs
+        .iter()
+        .position(|(key, value)| *key == "every" && value.is_object())
+    {
+        let parts = pairs[place]
+            .1
+            .as_object()
+            .filter(|parts| parts.len() == 2)?
+            .clone();
+        pairs[place].1 = parts.get("interval")?.clone();
+        pairs.push(("unit", parts.get("unit")?.clone()));
+    }
+    let count = pairs.len();
+    let mut keys: Map<String, Value> = pairs
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
+    let is_any = keys
+        .get("week_parity")
+        .is_some_and(|parity| parity == "any");
+    if is_any {
+        keys.remove("week_parity");
+    }
+    (keys.len() + usize::from(is_any) == count).then_some(keys)
+}
+
 impl Rule {
     /// Reads a rule; None where it is refused.
     pub fn read(text: &str) -> Option<Rule> {
-        const KEYS: [&str; 7] = [
-            "every",
-            "unit",
-            "days_of_week",
-            "week_parity",
-            "between_hours",
-            "day_of_month",
-            "nth_weekday",
-        ];
         let value: Value = serde_json::from_str(text).ok()?;
-        let keys = value
-            .as_object()
-            .filter(|keys| keys.keys().all(|key| KEYS.contains(&key.as_str())))?;
-        let unit = keys.get("unit")?.as_str()?.to_owned();
-        let most = match unit.as_str() {
+        let keys = &spelled(value.as_object()?)?;
+        let unit = keys.get("unit")?.as_str()?;
+        let most = match unit.strip_suffix('s').unwrap_or(unit) {
             "minute" => 60_000_000,
             "hour" => 1_000_000,
             "day" => 366_000,
             "week" => 52_000,
             "month" => 12_000,
+            "year" => 1_000,
             _ => return None,
         };
-        let every = keys
-            .get("every")?
-            .as_u64()
-            .filter(|every| (1..=most).contains(every))? as i64;
+        let every = keys.get("every")?.as_u64();
+        let mut every = every.filter(|every| (1..=most).contains(every))? as i64;
+        let mut unit = unit.strip_suffix('s').unwrap_or(unit).to_owned();
+        if unit == "year" {
+            (every, unit) = (every * 12, "month".to_owned());
+        }
         let days = match keys.get("days_of_week") {
             None => None,
             Some(days) => {

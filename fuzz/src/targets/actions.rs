@@ -313,10 +313,19 @@ fn check_update(
     let after = &update.action;
     let environment = environment();
     for column in Column::DEFINITION.iter().copied() {
-        let expected = match changes.get(column) {
+        let mut expected = match changes.get(column) {
             Some(value) => checked(column, value, &environment).expect("it passed before"),
             None => before.get(column),
         };
+        if column == Column::MisfireGrace {
+            expected = grace(before, after, expected, changes.get(column).is_some());
+        }
+        // What counts from a start and has none counts from the change.
+        let counts =
+            Schedule::parse(after.definition.schedule()).is_ok_and(|one| one.needs_start());
+        if column == Column::StartsAt && counts && expected.is_null() {
+            expected = Value::Instant(now);
+        }
         assert_eq!(after.get(column), expected, "{column:?}");
         assert_eq!(
             update.changed.contains(&column),
@@ -357,6 +366,22 @@ fn check_update(
             usize::from(wanted == Some(false) && was.enabled)
         );
         check_next_run(before, update, wanted, now);
+    }
+}
+
+/// With misfire skip there is a grace, a minute unless it is set; without it, that default is gone.
+fn grace(
+    before: &Action<Text>,
+    after: &Action<Text>,
+    given: Value<Text>,
+    is_named: bool,
+) -> Value<Text> {
+    let skips = |action: &Action<Text>| action.get(Column::Misfire) == Value::from("skip");
+    let default = Value::Interval(Interval::seconds(60));
+    match (skips(before), skips(after)) {
+        (_, true) if given.is_null() => default,
+        (true, false) if !is_named && given == default => Value::Null,
+        _ => given,
     }
 }
 

@@ -67,17 +67,32 @@ pub fn nickname(input: &Input) -> Signature {
         "@hourly" => Some("0 * * * *"),
         _ => None,
     };
-    let is_preset = ["hourly", "daily", "weekly", "monthly", "yearly"].contains(&trimmed);
+    // Presets keep the time of the start, and so are intervals.
+    let preset = match trimmed {
+        "hourly" => Some("1h"),
+        "daily" => Some("1d"),
+        "weekly" => Some("1w"),
+        "monthly" => Some("1mo"),
+        "yearly" => Some("12mo"),
+        _ => None,
+    };
     match Schedule::parse(&input.text) {
         Ok(schedule) => {
             let canonical = round_trip(&schedule);
             if trimmed.starts_with('@') {
                 assert_eq!(expected, Some(canonical.as_str()));
             }
+            assert!(
+                preset.is_none_or(|preset| preset == canonical),
+                "{canonical}"
+            );
             Signature::of_shape(0, &canonical)
         }
         Err(error) => {
-            assert!(expected.is_none() && !is_preset, "refused with {error}");
+            assert!(
+                expected.is_none() && preset.is_none(),
+                "refused with {error}"
+            );
             refusal(&error)
         }
     }

@@ -36,7 +36,7 @@ fn cron_item(random: &mut Random, min: i64, max: i64) -> String {
         8 => format!("*/{}", near(random, 1, max)),
         9 if max == 31 => random
             .pick(&[
-                "L", "LW", "15W", "1W", "31W", "30W", "29W", "29", "30", "31",
+                "L", "LW", "$", "*", "15W", "1W", "31W", "30W", "29W", "29", "30", "31",
             ])
             .to_owned(),
         10 if max == 31 => format!("{}W", near(random, 1, 31)),
@@ -159,12 +159,30 @@ fn count(random: &mut Random) -> String {
 /// Intervals in shorthand and in words.
 pub fn interval(random: &mut Random) -> Input {
     let number = count(random);
-    let text = match random.one_in(2) {
-        true => format!(
+    let text = match random.below(3) {
+        0 => {
+            let unit = |random: &mut Random| {
+                random.pick(&[
+                    "second", "secs", "minutes", "min", "Hour", "days", "week", "months", "years",
+                    "hr",
+                ])
+            };
+            let (start, one, other) = (
+                random.pick(&["every ", "", "Every ", "every"]),
+                unit(random),
+                unit(random),
+            );
+            match random.below(4) {
+                0 => format!("{start}{one}"),
+                1 => format!("{start}{number} {one} {} {other}", count(random)),
+                _ => format!("{start}{number} {one}"),
+            }
+        }
+        1 => format!(
             "{number}{}",
             random.pick(&["s", "m", "h", "d", "w", "mo", "y", "M", "", "ms", "min"])
         ),
-        false => {
+        _ => {
             let unit = random.pick(&[
                 "second", "minute", "hour", "day", "week", "month", "year", "s", "", "days ",
             ]);
@@ -266,8 +284,26 @@ fn rule_text(random: &mut Random) -> String {
     if random.one_in(2) {
         keys.reverse();
     }
+    // The spellings of other systems.
+    if random.one_in(6) {
+        let others = [
+            ("days_of_week", "daysOfWeek"),
+            ("between_hours", "betweenHours"),
+            ("every", "everyInterval"),
+        ];
+        let (own, other) = others[random.below(others.len())];
+        for key in &mut keys {
+            *key = key.replacen(&format!("\"{own}\""), &format!("\"{other}\""), 1);
+        }
+    }
     if random.one_in(30) {
-        keys.push(r#""extra":1"#.to_owned());
+        let key = random.pick(&[
+            r#""extra":1"#,
+            r#""week_parity":null"#,
+            r#""weekParity":"any""#,
+            r#""everyUnit":"day""#,
+        ]);
+        keys.push(key.to_owned());
     }
     format!("{{{}}}", keys.join(random.pick(&[",", ", "])))
 }
