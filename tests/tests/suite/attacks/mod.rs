@@ -7,6 +7,7 @@ mod indexes;
 mod install;
 mod matrix;
 mod matrix_calls;
+mod memory;
 mod ownership;
 mod settings;
 mod strangers;
