@@ -175,6 +175,11 @@ impl Plan {
         }
     }
 
+    /// Whether the schedule names times of day, which a clock change may remove or repeat.
+    pub fn names_times_of_day(&self) -> bool {
+        !self.keeps_cadence() && !matches!(self, Plan::Elapsed(..) | Plan::Instant(_))
+    }
+
     /// Whether nothing may ever satisfy the schedule from this start on. The parser refuses cron
     /// expressions that nothing satisfies.
     pub fn may_be_impossible(&self) -> bool {

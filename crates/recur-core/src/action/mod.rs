@@ -51,6 +51,6 @@ pub use event::{Detail, Event, EventKind};
 pub use existing::OnExisting;
 pub use interval::Interval;
 pub use invalid::{Code, Invalid};
-pub use runs::is_resumable;
+pub use runs::{is_resumable, warning};
 pub use state::{Action, Timer};
 pub use value::{Json, Value};

@@ -93,6 +93,32 @@ pub(super) fn first_run<J: Json>(
     }
 }
 
+/// What the author of a new action has to know: that it falls silent for more than a year. Schedules that can't cost
+/// no search.
+pub fn warning<J: Json>(
+    action: &Action<J>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Option<String> {
+    let definition = &action.definition;
+    let text = definition.schedule();
+    let schedule = check::schedule(Column::Schedule.name(), text, environment).ok()?;
+    if !schedule.may_fall_silent() {
+        return None;
+    }
+    let bounds = Bounds {
+        starts_at: definition.starts_at(),
+        ends_at: definition.ends_at(),
+        max_runs: definition
+            .max_runs()
+            .and_then(|runs| u32::try_from(runs).ok()),
+    };
+    let from = definition.starts_at().map_or(now, |start| start.max(now));
+    recurrence_within(bounds, definition, environment)
+        .ok()??
+        .warning(from)
+}
+
 /// Why a schedule has no occurrence: a single time may have passed, and other schedules lie outside of the bounds.
 fn no_first_run<J: Json>(
     definition: &Definition<J>,
@@ -226,5 +252,32 @@ pub(super) fn due_at<J: Json>(
     match definition.has_horizon() {
         true => next_run_at.map(|next| next.min(now)),
         false => next_run_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::create;
+    use super::super::fixtures::{arguments, environment, now};
+    use super::*;
+
+    #[test]
+    fn an_action_that_falls_silent_is_warned_of() {
+        for (schedule, expected) in [
+            ("0 9 * * *", None),
+            (
+                "0 9 29 2 *",
+                Some("after 2028-02-29 there is no run until 2032-02-29"),
+            ),
+            ("0 9 29 2 +MON", Some("there is no run until 2044-02-29")),
+        ] {
+            let created = create(
+                &arguments([(Column::Schedule, schedule.into())]),
+                now(),
+                &environment(),
+            );
+            let found = warning(&created.unwrap().action, now(), &environment());
+            assert_eq!(found.as_deref(), expected, "{schedule}");
+        }
     }
 }

@@ -38,7 +38,7 @@ pub struct StructuredRule {
 }
 
 /// The unit of a rule's step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
     /// 60 elapsed seconds.
     Minute,
