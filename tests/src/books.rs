@@ -66,7 +66,7 @@ pub fn check_in(session: &mut Session) -> Occurrences {
     }
     let mut totals = Occurrences::default();
     for row in session.rows(
-        "SELECT id, schedule::text, misfire, starts_at, next_run_at, run_count, last_run_at
+        "SELECT id, schedule::text, misfire, coalesce(starts_at, created_at), next_run_at, run_count, last_run_at
                FROM recur.recurring_actions ORDER BY name",
         &[],
     ) {

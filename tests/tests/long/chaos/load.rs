@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// What a failed attempt waits: nothing that a round would notice.
@@ -24,6 +24,9 @@ struct Shared {
     host: PathBuf,
     stop: AtomicBool,
     letters: Mutex<Letters>,
+    /// While a clock that was set back catches up, nothing is edited: an edit counts from the clock's now, and
+    /// occurrences that were skipped before would be due once more.
+    edits_from: Mutex<Instant>,
 }
 
 /// Letters by number.
@@ -48,6 +51,7 @@ impl Load {
             host,
             stop: AtomicBool::new(false),
             letters: Mutex::default(),
+            edits_from: Mutex::new(Instant::now()),
         });
         let (sender, editor) = (Arc::clone(&shared), Arc::clone(&shared));
         let edited = actions.clone();
@@ -60,6 +64,15 @@ impl Load {
             threads.push(thread::spawn(move || keep_accounts(&shared, keeper)));
         }
         Load { shared, threads }
+    }
+
+    /// Runs `set_back`, which sets the clock back by as much as `by`, while nothing is edited; nor is anything before the
+    /// clock has caught up.
+    pub fn without_edits(&self, by: Duration, set_back: impl FnOnce()) {
+        let mut edits_from = self.shared.edits_from.lock().expect("no panic meanwhile");
+        set_back();
+        let now = Instant::now();
+        *edits_from = now.max(*edits_from) + by + Duration::from_millis(500);
     }
 
     pub fn letters(&self) -> Letters {
@@ -143,15 +156,24 @@ fn edit(shared: &Shared, actions: &[Uuid]) {
     shared.repeat(|client| {
         number += 1;
         let action = actions[number * 7 % actions.len()];
+        let edits_from = shared.edits_from.lock().expect("no panic meanwhile");
+        if *edits_from > Instant::now() {
+            drop(edits_from);
+            pause(70);
+            return Ok(());
+        }
         let mut transaction = client.transaction()?;
+        // A test that sets the clock back waits for this transaction, and may hold locks.
+        transaction.batch_execute("SET LOCAL lock_timeout = '500ms'")?;
         if number % 2 == 0 {
-            let changes = serde_json::json!({ "priority": number % 3 });
+            let changes = serde_json::json!({ "priority": number / 2 % 3 });
             transaction.execute("SELECT recur.update($1::uuid, $2)", &[&action, &changes])?;
         } else {
             transaction.execute("SELECT recur.pause($1::uuid)", &[&action])?;
             transaction.execute("SELECT recur.resume($1::uuid)", &[&action])?;
         }
         transaction.commit()?;
+        drop(edits_from);
         pause(70);
         Ok(())
     });
