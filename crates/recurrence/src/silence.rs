@@ -61,8 +61,8 @@ impl fmt::Display for Silence {
 }
 
 impl Recurrence {
-    /// The first silence that begins within ten years from an instant on. The search visits no occurrence in between, and
-    /// ends at once for schedules that never fall silent.
+    /// The first silence that begins within ten years from an instant on. The search visits no occurrence in
+    /// between, and ends at once for schedules that never fall silent.
     pub fn first_silence(&self, from: DateTime<Utc>) -> Option<Silence> {
         if !self.schedule().may_fall_silent() {
             return None;
