@@ -9,5 +9,6 @@ mod matrix;
 mod matrix_calls;
 mod memory;
 mod ownership;
+mod rows;
 mod settings;
 mod strangers;
