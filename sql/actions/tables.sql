@@ -141,6 +141,8 @@ CREATE TABLE recur_internal.timers (
     due_at        timestamptz,
     next_run_at   timestamptz,
     last_run_at   timestamptz,
+    next_ahead    timestamptz,
+    ran_at        timestamptz,
     run_count     bigint  NOT NULL,
     error_count   int     NOT NULL,
     enabled       boolean NOT NULL,
@@ -166,8 +168,14 @@ COMMENT ON COLUMN recur_internal.timers.due_at IS
     'When the dispatcher looks at the action: at next_run_at, earlier with a horizon, later after an error';
 COMMENT ON COLUMN recur_internal.timers.next_run_at IS
     'The earliest occurrence that has not been dispatched; NULL while the action is not enabled';
-COMMENT ON COLUMN recur_internal.timers.last_run_at IS 'The latest occurrence that was dispatched';
-COMMENT ON COLUMN recur_internal.timers.run_count IS 'How many occurrences have been dispatched';
+COMMENT ON COLUMN recur_internal.timers.last_run_at IS
+    'The latest occurrence that was dispatched, also ahead of its time';
+COMMENT ON COLUMN recur_internal.timers.next_ahead IS
+    'The earliest dispatch that is ahead of its time, because of a horizon';
+COMMENT ON COLUMN recur_internal.timers.ran_at IS
+    'While dispatches are ahead of their time: the latest occurrence that has come due';
+COMMENT ON COLUMN recur_internal.timers.run_count IS
+    'How many occurrences have been dispatched, also ahead of their time';
 COMMENT ON COLUMN recur_internal.timers.error_count IS 'How often in a row the action could not be evaluated';
 COMMENT ON COLUMN recur_internal.timers.enabled IS 'Whether the action fires: not while paused, nor after its end';
 COMMENT ON COLUMN recur_internal.timers.last_error_at IS 'When the action last could not be evaluated';

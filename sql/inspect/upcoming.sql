@@ -141,7 +141,8 @@ BEGIN
                    CASE WHEN recur_internal.counts_from_start(a.schedule) THEN a.starts_at
                         ELSE greatest(a.starts_at, forecast."from") END AS starts_at,
                    greatest(a.next_run_at - interval '1 microsecond', forecast."from") AS first_after,
-                   (a.max_runs - a.run_count)::int AS runs_left,
+                   CASE WHEN a.horizon IS NULL AND a.horizon_count IS NULL THEN a.max_runs - a.run_count
+                        ELSE recur_internal.runs_left(a.id, a.max_runs, forecast."from") END::int AS runs_left,
                    count(*) AS actions
               FROM recur.recurring_actions AS a
              WHERE a.enabled AND a.next_run_at <= forecast.until

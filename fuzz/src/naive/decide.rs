@@ -1,7 +1,9 @@
 //! The policies of an action, applied to a list of all its occurrences.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use recur_core::decide::{Decision, Due, EndReason, Mode, SkipReason, Skipped, Then, Unfinished};
+use recur_core::decide::{
+    Decision, Due, EndReason, Mode, SkipReason, Skipped, StillAhead, Then, Unfinished,
+};
 use recur_core::policy::{Horizon, Misfire, Overlap};
 
 type Instant = DateTime<Utc>;
@@ -42,9 +44,28 @@ impl Occurrences<'_> {
 /// What [`recur_core::decide::decide`] should answer. It walks: `now` must not be far behind `next_run_at`.
 pub fn decide(due: &Due<'_>, now: Instant, mode: Mode) -> Option<Decision> {
     match mode {
-        Mode::Due => Some(at_its_instant(due, now)),
+        Mode::Due => Some(with_ahead(at_its_instant(due, now), now)),
         Mode::Stage { until } => ahead_of_it(due, now, until),
     }
+}
+
+/// An action with dispatches ahead of their time is looked at when the first of them comes due, and goes on until the
+/// last has.
+fn with_ahead(mut answer: Decision, now: Instant) -> Decision {
+    let (come_due, ahead): (Vec<Instant>, Vec<Instant>) =
+        answer.fire.iter().partition(|at| **at <= now);
+    let Some(first) = ahead.first().copied() else {
+        return answer;
+    };
+    answer.ahead = Some(StillAhead {
+        first,
+        came_due: come_due.last().copied(),
+    });
+    match &mut answer.then {
+        Then::Wait { due_at, .. } => *due_at = first.min(*due_at),
+        then => *then = Then::Finish { due_at: first },
+    }
+    answer
 }
 
 fn skipped(reason: SkipReason, occurrences: &[Instant]) -> Option<Skipped> {
@@ -64,6 +85,7 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
         fire: Vec::new(),
         skipped: Vec::new(),
         cancels_previous: false,
+        ahead: None,
         then: Then::End(EndReason::Exhausted),
     };
     if left <= 0 {
@@ -207,6 +229,7 @@ fn ahead_of_it(due: &Due<'_>, now: Instant, until: Instant) -> Option<Decision> 
         fire,
         skipped: Vec::new(),
         cancels_previous: false,
+        ahead: None,
         then,
     })
 }

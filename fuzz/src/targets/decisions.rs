@@ -96,6 +96,7 @@ pub fn decide(input: &Input) -> Signature {
     let due = Due {
         recurrence: &recurrence,
         next_run_at,
+        ahead: None,
         run_count: choices.below(5) as i64,
         max_runs: choices.one_in(3).then(|| choices.below(12) as i64),
         policy,
@@ -136,6 +137,7 @@ fn signature(decision: Option<&Decision>) -> Signature {
         Then::End(EndReason::Exhausted) => 2,
         Then::End(EndReason::Expired) => 3,
         Then::End(EndReason::NoNext) => 4,
+        Then::Finish { .. } => 5,
     };
     let cancels = usize::from(decision.cancels_previous);
     Signature::of_numbers(&[

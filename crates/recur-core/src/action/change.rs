@@ -117,10 +117,7 @@ impl<J: Json> Change<J> {
             changed.push(Column::StartsAt);
         }
         let stored = before.timer.clone();
-        if withdrawn.count > 0 {
-            before.timer.run_count -= withdrawn.count;
-            before.timer.last_run_at = withdrawn.last_run_at;
-        }
+        before.timer.withdraw(withdrawn, now);
         let turn = Turn {
             definition: &after.definition,
             changed: &changed,
@@ -143,8 +140,14 @@ impl<J: Json> Change<J> {
         let changes_tenant = changed.contains(&Column::Tenant);
         let is_moved = changed.iter().any(|column| column.is_identity());
         let action = Action { timer, ..after };
-        events.extend(switch.map(|kind| switched(kind, &action.timer)));
-        events.extend(updated(&before, &action, &changed, switch.is_some()));
+        // What people saw as the next run may have been ahead of its time.
+        before.timer.next_run_at = stored.next_due();
+        let number = Some(withdrawn.count).filter(|count| *count > 0);
+        let switched = switch.map(|kind| switched(kind, &action.timer));
+        events.extend(switched.map(|event| event.with_some("withdrawn", number)));
+        let number = number.filter(|_| switch.is_none());
+        let updated = updated(&before, &action, &changed, switch.is_some());
+        events.extend(updated.map(|event| event.with_some("withdrawn", number)));
         Ok(Update {
             promotes_duplicate: is_moved && !before.duplicate,
             changes_tenant,

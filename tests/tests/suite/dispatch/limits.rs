@@ -31,7 +31,11 @@ fn at_most_a_thousand_dispatches_of_an_action_lie_ahead() {
     assert_eq!(session.tick("2030-01-01 00:00:10Z"), (20, 0, 0, 0));
     assert_eq!(session.tick("2030-01-01 00:00:10Z"), (0, 0, 0, 0));
     assert_eq!(
-        session.count("recur.recurring_actions WHERE next_run_at = '2030-01-01 00:16:51Z'"),
+        session.count("recur_internal.timers WHERE next_run_at = '2030-01-01 00:16:51Z'"),
+        2
+    );
+    assert_eq!(
+        session.count("recur.recurring_actions WHERE next_run_at = '2030-01-01 00:00:11Z'"),
         2
     );
 }
