@@ -66,8 +66,7 @@ impl Load {
         Load { shared, threads }
     }
 
-    /// Runs `set_back`, which sets the clock back by as much as `by`, while nothing is edited; nor is anything before the
-    /// clock has caught up.
+    /// Runs `set_back`, which sets the clock back by as much as `by`. Nothing is edited until the clock has caught up.
     pub fn without_edits(&self, by: Duration, set_back: impl FnOnce()) {
         let mut edits_from = self.shared.edits_from.lock().expect("no panic meanwhile");
         set_back();
