@@ -8,8 +8,8 @@ const HOSTILE: &str = "
     SELECT s.name,
            CASE WHEN s.name LIKE '%\\_timeout' THEN '1'
                 WHEN s.vartype = 'bool' THEN CASE s.setting WHEN 'on' THEN 'off' ELSE 'on' END
-                WHEN s.vartype = 'integer' THEN CASE WHEN $1 AND s.min_val <> s.setting THEN s.min_val ELSE s.max_val END
-                WHEN s.vartype = 'real' THEN CASE WHEN $1 AND s.min_val <> s.setting THEN s.min_val ELSE s.max_val END
+                WHEN s.vartype IN ('integer', 'real')
+                THEN CASE WHEN $1 AND s.min_val <> s.setting THEN s.min_val ELSE s.max_val END
                 WHEN s.vartype = 'enum' THEN (SELECT e FROM unnest(s.enumvals) WITH ORDINALITY AS v (e, n)
                                              WHERE e <> s.setting
                                              ORDER BY CASE WHEN $1 THEN -n ELSE n END LIMIT 1)
