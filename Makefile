@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PG_CONFIG
 
-.PHONY: help setup build demo psql stop clean check deny test test-16 test-17 test-18 test-matrix test-crash chaos \
+.PHONY: help setup build demo psql stop clean check deny test test-16 test-17 test-18 test-matrix test-crash chaos fuzz \
 	test-engine test-one bench bench-full compare install
 
 help: ## what can be made
@@ -47,8 +47,11 @@ test-matrix: test ## make test, then 16, 17 and 18
 test-crash: build ## the long form: fifty rounds of chaos, fifty of crashes, a backlog of a million
 	@scripts/test-crash.sh
 
-chaos: build ## faults at random under load, about 45 minutes: docs/reliability.md (ROUNDS=1000 SEED=1 UPDATE_DOCS=1)
+chaos: build ## faults at random under load, about half an hour: docs/reliability.md (ROUNDS=1000 SEED=1 UPDATE_DOCS=1)
 	@ROUNDS=$(ROUNDS) SEED=$(SEED) scripts/chaos.sh
+
+fuzz: ## parsers, searches, decisions and encoders against slow models: 10^8 inputs, about 10 minutes (EXECUTIONS=2000000)
+	@scripts/fuzz.sh $(EXECUTIONS)
 
 test-engine: ## the inner loop of the engine: no server
 	@cargo test -p recurrence

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that must hold: formatting, lints, the crates without a server, the tests inside a server, and the tests
-# that drive real servers from outside. Each server is made for its test and removed afterwards.
+# Everything that must hold: formatting, lints, house rules, the crates without a server, the tests inside a server, and
+# the tests that drive real servers from outside. Each server is made for its test and removed afterwards.
 #   test.sh             all of it, on the server that PG_CONFIG names
 #   test.sh --server    only what depends on the server
 set -euo pipefail
@@ -12,8 +12,10 @@ step() { say "$1"; shift; "$@"; }
 without_server() {
   step "Formatting" cargo fmt --all --check
   step "Lints" cargo clippy --workspace --all-targets $FEATURES -- -D warnings
+  step "House rules" cargo run -q -p pg_recur-checks
   step "Crates without a server" \
     cargo test --workspace --exclude pg_recur --exclude pg_recur-tests --exclude pg_recur-bench
+  step "Fuzzing" scripts/fuzz.sh 2000000
 }
 
 inside_server() {

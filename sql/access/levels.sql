@@ -8,12 +8,12 @@ CREATE FUNCTION recur_internal.functions_of(level text) RETURNS text[]
 AS $$
     SELECT coalesce(array_agg(granted.name), '{}') FROM (
         SELECT unnest(ARRAY[
-            'is_valid_schedule', 'preview', 'next_occurrence', 'describe', 'tzdata_version', 'get', 'id_of', 'list',
-            'history', 'context_history', 'compare', 'forecast', 'explain',
+            'is_valid_schedule', 'preview', 'next_occurrence', 'describe', 'lint', 'tzdata_version', 'get', 'id_of',
+            'list', 'history', 'context_history', 'compare', 'forecast', 'explain',
             'action_id', 'owner_name', 'sees_all', 'visible_owners', 'words', 'matching', 'with_changes', 'runs_left',
             'occurrences_by_minute', 'occurrences_around', 'counts_from_start', 'ago', 'fit', 'explain_dispatch',
             'explain_skip', 'explain_absence', 'explain_occurrence', 'dispatch_id', 'canonical_schedule',
-            'canonical_timezone']) AS name
+            'canonical_timezone', 'describe_within']) AS name
          WHERE functions_of.level IN ('reader', 'author', 'consumer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[

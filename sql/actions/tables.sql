@@ -19,7 +19,7 @@ CREATE TABLE recur_internal.definitions (
     labels         jsonb          NOT NULL,
     schedule       recur.schedule NOT NULL,
     timezone       recur.timezone NOT NULL,
-    starts_at      timestamptz    NOT NULL,
+    starts_at      timestamptz,
     ends_at        timestamptz,
     max_runs       int,
     on_dst_gap     text           NOT NULL,
@@ -87,7 +87,8 @@ COMMENT ON COLUMN recur_internal.definitions.schedule IS
     'When the action recurs, in canonical form; recur.describe says it in words';
 COMMENT ON COLUMN recur_internal.definitions.timezone IS 'The time zone of the schedule';
 COMMENT ON COLUMN recur_internal.definitions.starts_at IS
-    'Nothing fires earlier; intervals and rules are counted from here';
+    'Nothing fires earlier; intervals and rules are counted from here, and have the moment of creation where none was '
+    'given';
 COMMENT ON COLUMN recur_internal.definitions.ends_at IS 'The last instant at which an occurrence may fire';
 COMMENT ON COLUMN recur_internal.definitions.max_runs IS 'The number of runs after which the action ends';
 COMMENT ON COLUMN recur_internal.definitions.on_dst_gap IS 'A local time that does not exist: roll_forward or skip';
@@ -101,10 +102,12 @@ COMMENT ON COLUMN recur_internal.definitions.metadata IS
 COMMENT ON COLUMN recur_internal.definitions.dedup_key IS
     'A key for each dispatch; {{recurring_id}} and {{execution_time}} are replaced';
 COMMENT ON COLUMN recur_internal.definitions.misfire IS
-    'Occurrences that were missed while the server was down: once (only the latest fires), skip, or all';
-COMMENT ON COLUMN recur_internal.definitions.misfire_grace IS 'Missed occurrences that are older than this do not fire';
+    'Occurrences that were missed while the server was down: once (the latest fires), skip (the latest fires, if it is '
+    'no older than misfire_grace), or all (the newest fire, at most catchup_limit)';
+COMMENT ON COLUMN recur_internal.definitions.misfire_grace IS
+    'Missed occurrences that are older than this do not fire; with misfire skip a minute where none was given';
 COMMENT ON COLUMN recur_internal.definitions.catchup_limit IS
-    'With misfire all, how many missed occurrences fire at once';
+    'With misfire all, how many missed occurrences of one outage fire: the newest, the oldest of them first';
 COMMENT ON COLUMN recur_internal.definitions.overlap IS
     'While an earlier dispatch is unfinished: allow, skip, queue_one or cancel_previous';
 COMMENT ON COLUMN recur_internal.definitions.jitter IS
@@ -138,6 +141,8 @@ CREATE TABLE recur_internal.timers (
     due_at        timestamptz,
     next_run_at   timestamptz,
     last_run_at   timestamptz,
+    next_ahead    timestamptz,
+    ran_at        timestamptz,
     run_count     bigint  NOT NULL,
     error_count   int     NOT NULL,
     enabled       boolean NOT NULL,
@@ -163,8 +168,14 @@ COMMENT ON COLUMN recur_internal.timers.due_at IS
     'When the dispatcher looks at the action: at next_run_at, earlier with a horizon, later after an error';
 COMMENT ON COLUMN recur_internal.timers.next_run_at IS
     'The earliest occurrence that has not been dispatched; NULL while the action is not enabled';
-COMMENT ON COLUMN recur_internal.timers.last_run_at IS 'The latest occurrence that was dispatched';
-COMMENT ON COLUMN recur_internal.timers.run_count IS 'How many occurrences have been dispatched';
+COMMENT ON COLUMN recur_internal.timers.last_run_at IS
+    'The latest occurrence that was dispatched, also ahead of its time';
+COMMENT ON COLUMN recur_internal.timers.next_ahead IS
+    'The earliest dispatch that is ahead of its time, because of a horizon';
+COMMENT ON COLUMN recur_internal.timers.ran_at IS
+    'While dispatches are ahead of their time: the latest occurrence that has come due';
+COMMENT ON COLUMN recur_internal.timers.run_count IS
+    'How many occurrences have been dispatched, also ahead of their time';
 COMMENT ON COLUMN recur_internal.timers.error_count IS 'How often in a row the action could not be evaluated';
 COMMENT ON COLUMN recur_internal.timers.enabled IS 'Whether the action fires: not while paused, nor after its end';
 COMMENT ON COLUMN recur_internal.timers.last_error_at IS 'When the action last could not be evaluated';

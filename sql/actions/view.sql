@@ -8,7 +8,9 @@ SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, recur_intern
        d.misfire, d.misfire_grace, d.catchup_limit, d.overlap, d.jitter, d.horizon, d.horizon_count,
        d.max_attempts, d.retry_backoff, d.lease, d.priority, d.lock_group, d.notify_channel,
        d.primary_agent, d.fallback_agent, d.contact, d.mute, d.mute_interval, d.keep_history,
-       t.next_run_at, t.last_run_at, t.run_count, p.completed_count, p.failed_count,
+       CASE WHEN t.enabled THEN least(t.next_ahead, t.next_run_at) END AS next_run_at,
+       CASE WHEN t.next_ahead IS NULL THEN t.last_run_at ELSE t.ran_at END AS last_run_at,
+       t.run_count, p.completed_count, p.failed_count,
        t.error_count, t.last_error, t.last_error_at, p.last_notified_at, d.created_at, d.updated_at
   FROM recur_internal.definitions AS d
   JOIN recur_internal.timers AS t ON t.action_id = d.id
@@ -17,6 +19,10 @@ SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, recur_intern
 COMMENT ON VIEW recur.recurring_actions IS
     'All actions: what they do, when, and how they are doing. INSERT, UPDATE and DELETE do what create, update and '
     'delete do';
+COMMENT ON COLUMN recur.recurring_actions.next_run_at IS
+    'The next occurrence to come due, also if its dispatch was generated ahead; NULL while the action is not enabled';
+COMMENT ON COLUMN recur.recurring_actions.last_run_at IS
+    'The latest occurrence that has come due and was dispatched; a dispatch that lies ahead does not count';
 COMMENT ON COLUMN recur.recurring_actions.owner IS
     'The role that the action belongs to: roles that may act as this role see the action';
 

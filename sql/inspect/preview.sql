@@ -22,7 +22,7 @@ CREATE FUNCTION recur.preview(
     AS 'MODULE_PATHNAME', 'preview_wrapper';
 COMMENT ON FUNCTION recur.preview IS
     'The next occurrences of a schedule strictly after "from", in a time zone, by default UTC; note says where a clock '
-    'change moved or doubled one';
+    'change moved or doubled one, and after which one there is none for more than a year';
 
 CREATE FUNCTION recur.next_occurrence(
     schedule    text,
@@ -39,10 +39,28 @@ CREATE FUNCTION recur.next_occurrence(
 COMMENT ON FUNCTION recur.next_occurrence IS
     'The first occurrence of a schedule strictly after "from", in a time zone, by default UTC; NULL if there is none';
 
-CREATE FUNCTION recur.describe(schedule text, timezone text DEFAULT NULL) RETURNS text
+CREATE FUNCTION recur.describe(schedule text, timezone text DEFAULT NULL, style text DEFAULT NULL) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'describe_wrapper';
-COMMENT ON FUNCTION recur.describe IS 'A schedule in plain English, with its time zone if one is given';
+COMMENT ON FUNCTION recur.describe IS
+    'A schedule in plain English, with its time zone if one is given; style is 24h (at 09:00), the default, or 12h '
+    '(at 9:00 AM)';
+
+CREATE FUNCTION recur_internal.describe_within(
+    schedule text, timezone text, style text, starts_at timestamptz, ends_at timestamptz, max_runs int
+) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'describe_within_wrapper';
+COMMENT ON FUNCTION recur_internal.describe_within IS 'Internal: a schedule in plain English, with its bounds';
+
+CREATE FUNCTION recur.lint(schedule text, timezone text DEFAULT NULL, starts_at timestamptz DEFAULT NULL)
+    RETURNS TABLE (code text, finding text, remedy text)
+    LANGUAGE c STABLE PARALLEL SAFE
+    AS 'MODULE_PATHNAME', 'lint_wrapper';
+COMMENT ON FUNCTION recur.lint IS
+    'What is valid in a schedule and probably not meant, and how to write it instead: silences of more than a year, '
+    'days that not every month has, steps that do not divide their field, local times that a clock change removes or '
+    'repeats';
 
 CREATE FUNCTION recur.tzdata_version() RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE

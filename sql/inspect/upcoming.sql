@@ -27,21 +27,32 @@ CREATE FUNCTION recur.preview(
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    action recur.recurring_actions;
+    action    recur.recurring_actions;
+    runs_left bigint;
+    last_run  timestamptz;
 BEGIN
     SELECT g.* INTO action FROM recur.get(preview.id) AS g;
+    runs_left := recur_internal.runs_left(action.id, action.max_runs, preview."from");
+    -- The last run has no next one, and so no note that the next one is late.
+    IF runs_left <= preview.count THEN
+        SELECT max(p.occurrence) INTO last_run
+          FROM recur.preview(action.schedule, coalesce(preview.timezone, action.timezone), preview."from",
+                             runs_left::int, action.starts_at, action.ends_at, NULL, action.on_dst_gap,
+                             action.on_dst_fold) AS p;
+    END IF;
     RETURN QUERY
     SELECT p.occurrence, p.local_time, p.note
       FROM recur.preview(action.schedule, coalesce(preview.timezone, action.timezone), preview."from", preview.count,
-                         action.starts_at, action.ends_at, NULL, action.on_dst_gap, action.on_dst_fold) AS p
-     LIMIT recur_internal.runs_left(action.id, action.max_runs, preview."from");
+                         action.starts_at, least(action.ends_at, last_run), NULL, action.on_dst_gap,
+                         action.on_dst_fold) AS p
+     LIMIT runs_left;
 END
 $$;
 COMMENT ON FUNCTION recur.preview(uuid, text, timestamptz, int) IS
     'The next occurrences of an action strictly after "from", paused or not; no more than max_runs leaves it. With a '
     'timezone, as if the action had that zone';
 
-CREATE FUNCTION recur.describe(id uuid) RETURNS text
+CREATE FUNCTION recur.describe(id uuid, style text DEFAULT NULL) RETURNS text
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -49,10 +60,13 @@ DECLARE
     action recur.recurring_actions;
 BEGIN
     SELECT g.* INTO action FROM recur.get(describe.id) AS g;
-    RETURN recur.describe(action.schedule, action.timezone);
+    RETURN recur_internal.describe_within(action.schedule, action.timezone, describe.style, action.starts_at,
+                                          action.ends_at, action.max_runs);
 END
 $$;
-COMMENT ON FUNCTION recur.describe(uuid) IS 'The schedule of an action in plain English';
+COMMENT ON FUNCTION recur.describe(uuid, text) IS
+    'The schedule of an action in plain English, with its zone and bounds; style is 24h (at 09:00), the default, or '
+    '12h (at 9:00 AM)';
 
 CREATE FUNCTION recur.compare(id uuid, changes jsonb, count int DEFAULT 10)
     RETURNS TABLE (number bigint, current_occurrence timestamptz, new_occurrence timestamptz, note text)
@@ -127,7 +141,8 @@ BEGIN
                    CASE WHEN recur_internal.counts_from_start(a.schedule) THEN a.starts_at
                         ELSE greatest(a.starts_at, forecast."from") END AS starts_at,
                    greatest(a.next_run_at - interval '1 microsecond', forecast."from") AS first_after,
-                   (a.max_runs - a.run_count)::int AS runs_left,
+                   CASE WHEN a.horizon IS NULL AND a.horizon_count IS NULL THEN a.max_runs - a.run_count
+                        ELSE recur_internal.runs_left(a.id, a.max_runs, forecast."from") END::int AS runs_left,
                    count(*) AS actions
               FROM recur.recurring_actions AS a
              WHERE a.enabled AND a.next_run_at <= forecast.until

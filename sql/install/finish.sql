@@ -14,6 +14,8 @@ BEGIN
     FOR seen IN
         SELECT c.oid FROM pg_class AS c
          WHERE c.relnamespace = ANY ('{recur,recur_internal}'::regnamespace[]) AND c.relkind = 'v'
+         -- A view comes after those that it reads.
+         ORDER BY c.oid
     LOOP
         FOR described IN
             SELECT DISTINCT ON (v.attname) v.attname, col_description(t.attrelid, t.attnum) AS comment

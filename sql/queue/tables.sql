@@ -167,31 +167,51 @@ CREATE INDEX finished_dispatches_not_completed ON recur_internal.finished_dispat
 
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.live_dispatches', '');
 
--- Users see both tables as one. The list of columns stands in CREATE TABLE; the view is built from the catalog.
+-- Users see both tables as one. The list of columns stands in CREATE TABLE; the views are built from the catalog.
+--
+-- Each part is a view with a barrier of its own. The planner takes a UNION ALL apart, and then forgets the barrier of
+-- the view around it: a function in a WHERE would see rows before the filter does.
 DO $$
 DECLARE
     live     text;
     finished text;
 BEGIN
-    SELECT string_agg(CASE a.attname WHEN 'owner_id' THEN 'recur_internal.owner_name(l.owner_id) AS owner'
-                                     ELSE format('l.%I', a.attname) END, ', ' ORDER BY a.attnum),
-           string_agg(CASE a.attname WHEN 'owner_id' THEN 'recur_internal.owner_name(f.owner_id)'
-                                     WHEN 'lease_expires_at' THEN 'NULL'
-                                     ELSE format('f.%I', a.attname) END, ', ' ORDER BY a.attnum)
+    SELECT string_agg(CASE a.attname WHEN 'owner_id' THEN 'recur_internal.owner_name(d.owner_id) AS owner'
+                                     ELSE format('d.%I', a.attname) END, ', ' ORDER BY a.attnum),
+           string_agg(CASE a.attname WHEN 'owner_id' THEN 'recur_internal.owner_name(d.owner_id) AS owner'
+                                     WHEN 'lease_expires_at' THEN 'NULL::timestamptz AS lease_expires_at'
+                                     ELSE format('d.%I', a.attname) END, ', ' ORDER BY a.attnum)
       INTO live, finished
       FROM pg_attribute AS a
      WHERE a.attrelid = 'recur_internal.live_dispatches'::regclass AND a.attnum > 0 AND NOT a.attisdropped;
     EXECUTE format($view$
-        CREATE VIEW recur.dispatches WITH (security_barrier) AS
+        CREATE VIEW recur_internal.visible_live_dispatches WITH (security_barrier) AS
         SELECT %s, NULL::timestamptz AS finished_at, NULL::jsonb AS result
-          FROM recur_internal.live_dispatches AS l
-         WHERE (SELECT recur_internal.sees_all()) OR l.owner_id = ANY ((SELECT recur_internal.visible_owners())::int[])
-        UNION ALL
-        SELECT %s, f.finished_at, f.result
-          FROM recur_internal.finished_dispatches AS f
-         WHERE (SELECT recur_internal.sees_all()) OR f.owner_id = ANY ((SELECT recur_internal.visible_owners())::int[])
-        $view$, live, finished);
+          FROM recur_internal.live_dispatches AS d
+         WHERE (SELECT recur_internal.sees_all()) OR d.owner_id = ANY ((SELECT recur_internal.visible_owners())::int[])
+        $view$, live);
+    EXECUTE format($view$
+        CREATE VIEW recur_internal.visible_finished_dispatches WITH (security_barrier) AS
+        SELECT %s, d.finished_at, d.result
+          FROM recur_internal.finished_dispatches AS d
+         WHERE (SELECT recur_internal.sees_all()) OR d.owner_id = ANY ((SELECT recur_internal.visible_owners())::int[])
+        $view$, finished);
 END
 $$;
+COMMENT ON VIEW recur_internal.visible_live_dispatches IS 'Internal: the pending and running part of recur.dispatches';
+COMMENT ON VIEW recur_internal.visible_finished_dispatches IS 'Internal: the finished part of recur.dispatches';
+COMMENT ON COLUMN recur_internal.visible_live_dispatches.owner IS 'The owner of the dispatch';
+COMMENT ON COLUMN recur_internal.visible_live_dispatches.finished_at IS 'NULL: the dispatch is not over';
+COMMENT ON COLUMN recur_internal.visible_live_dispatches.result IS 'NULL: the dispatch is not over';
+COMMENT ON COLUMN recur_internal.visible_finished_dispatches.owner IS 'The owner of the dispatch';
+COMMENT ON COLUMN recur_internal.visible_finished_dispatches.lease_expires_at IS 'NULL: the dispatch is over';
+
+CREATE VIEW recur.dispatches WITH (security_barrier) AS
+TABLE recur_internal.visible_live_dispatches
+UNION ALL
+TABLE recur_internal.visible_finished_dispatches;
 COMMENT ON VIEW recur.dispatches IS 'One row for each occurrence that came due: claim it, run it, complete it';
+COMMENT ON COLUMN recur.dispatches.lease_expires_at IS 'Until when the consumer may work on the dispatch';
+COMMENT ON COLUMN recur.dispatches.finished_at IS 'When the dispatch was completed, failed for good or was cancelled';
+COMMENT ON COLUMN recur.dispatches.result IS 'What the consumer reported';
 COMMENT ON COLUMN recur.dispatches.owner IS 'The owner: roles that may act as this role see and claim the dispatch';

@@ -60,7 +60,7 @@ impl Summary {
             id,
             name: action.definition.name().to_owned(),
             enabled: action.timer.enabled,
-            next_run_at: action.timer.next_run_at,
+            next_run_at: action.timer.next_due(),
         }
     }
 

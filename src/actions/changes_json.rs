@@ -8,17 +8,19 @@ use crate::runtime::environment::environment;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use recur_core::action::{Changes, Column, Kind, Value, check_object};
+use recur_core::action::{Changes, Column, Json, Kind, Value, check_object};
 use std::ffi::CString;
 
 queries! {
     EACH_CHANGE = "actions/queries/each_change.sql" (JSONBOID);
 }
 
-/// A value of the object: as JSON, and as text; None for JSON null.
+/// A value of the object.
 struct Given {
     key: String,
     json: Jsonb,
+    is_null: bool,
+    /// None for null, for objects and for arrays.
     text: Option<String>,
 }
 
@@ -31,7 +33,8 @@ pub fn read(changes: Jsonb) -> Result<Changes<Jsonb>, SqlError> {
         query.rows(&[changes.into()], |row| Given {
             key: row.required(1),
             json: row.required::<Jsonb>(2).copy_to(context),
-            text: row.get(3),
+            is_null: row.required(3),
+            text: row.get(4),
         })
     });
     let mut pairs = Vec::with_capacity(given.len());
@@ -43,12 +46,16 @@ pub fn read(changes: Jsonb) -> Result<Changes<Jsonb>, SqlError> {
 }
 
 fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {
-    let Some(text) = given.text else {
+    if given.is_null {
         return Ok(Value::Null);
-    };
+    }
     let kind = column.spec().kind;
+    if let Kind::JsonObject | Kind::Labels | Kind::Backoff = kind {
+        return Ok(Value::Json(given.json));
+    }
+    let text = given.text.unwrap_or_else(|| given.json.text());
     let value = match kind {
-        Kind::JsonObject | Kind::Labels | Kind::Backoff => Some(Value::Json(given.json)),
+        Kind::JsonObject | Kind::Labels | Kind::Backoff => None,
         Kind::Count { .. } | Kind::Int => text.trim().parse().ok().map(Value::Int),
         Kind::Bool => parse_bool(&text).map(Value::Bool),
         Kind::Interval { .. } => (environment().parse_interval)(&text).map(Value::Interval),

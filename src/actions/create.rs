@@ -4,7 +4,7 @@ use super::author::{self, Author};
 use super::identity::Identity;
 use super::quota;
 use super::store;
-use crate::pg::error::SqlError;
+use crate::pg::error::{SqlError, notice};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::time;
 use crate::runtime::environment::environment;
@@ -113,6 +113,15 @@ impl Creation<'_> {
         author::wake(None, action.timer.due_at);
         self.author
             .record(id, self.owner_id, std::slice::from_ref(&new.created.event));
+        if let Some(warning) = action::warning(action, new.now, &self.environment) {
+            let name = action.definition.name();
+            notice(
+                format!("action \"{name}\" falls silent for more than a year: {warning}"),
+                Some(
+                    "recur.lint(schedule, timezone, starts_at) says why, and how to write it instead.",
+                ),
+            );
+        }
         Ok(Some(id))
     }
 }

@@ -26,7 +26,7 @@ queries! {
     DELETE_DEFINITION = "actions/queries/delete_definition.sql" (UUIDOID);
     UPDATE_TIMER = "actions/queries/update_timer.sql"
         (UUIDOID, BOOLOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID, TEXTOID,
-         TIMESTAMPTZOID);
+         TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 }
 
 /// Declares queries whose first parameters are the columns of a definition.
@@ -142,6 +142,8 @@ impl Stored {
                 next_run_at: timer.instant("next_run_at"),
                 due_at: timer.instant("due_at"),
                 last_run_at: timer.instant("last_run_at"),
+                next_ahead: timer.instant("next_ahead"),
+                ran_at: timer.instant("ran_at"),
                 run_count: timer.int("run_count"),
                 error_count: timer.int("error_count"),
                 paused_reason: timer.text("paused_reason"),
@@ -236,6 +238,8 @@ pub fn update_timer(id: Uuid, timer: &Timer) {
         timer.paused_reason.as_deref().into(),
         timer.ended_reason.as_deref().into(),
         timer.missed_from.map(time::timestamptz).into(),
+        timer.next_ahead.map(time::timestamptz).into(),
+        timer.ran_at.map(time::timestamptz).into(),
     ];
     UPDATE_TIMER.with(|query| query.execute(&arguments));
 }

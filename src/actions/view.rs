@@ -8,8 +8,9 @@ use crate::access;
 use crate::pg::error::{OrRaise, SqlError, abbreviated};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
-use crate::pg::{catalog, compat};
+use crate::pg::{catalog, compat, time};
 use crate::runtime::engine;
+use chrono::{DateTime, Utc};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::tupdesc::PgTupleDesc;
@@ -150,11 +151,18 @@ fn returned<'a>(trigger: &'a PgTrigger<'a>, stored: Option<Stored>) -> Returned<
     }
 }
 
+fn instant(instant: Option<DateTime<Utc>>) -> (pg_sys::Oid, Option<pg_sys::Datum>) {
+    let datum = instant.map(time::timestamptz).into_datum();
+    (pg_sys::TIMESTAMPTZOID, datum)
+}
+
 /// The value of a column of the view.
 fn shown(stored: &Stored, column: &pg_sys::FormData_pg_attribute) -> Option<pg_sys::Datum> {
     let name = record::column_name(column);
     let (type_oid, datum) = match name {
         "owner" => (pg_sys::TEXTOID, stored.owner().into_datum()),
+        "next_run_at" => instant(stored.action().timer.next_due()),
+        "last_run_at" => instant(stored.action().timer.last_due()),
         name => match stored.field(name) {
             Some(field) => (field.type_oid, field.datum),
             None => {

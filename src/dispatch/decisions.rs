@@ -56,6 +56,7 @@ pub fn decide_all<'a>(
         let due = Due {
             recurrence: &one.definition.recurrence,
             next_run_at: one.timer.next_run_at,
+            ahead: one.timer.ahead,
             run_count: one.timer.run_count,
             max_runs: one.max_runs.map(i64::from),
             policy: ahead.limited(one),

@@ -2,7 +2,7 @@
 
 use super::store::{self, Definition, NewDispatch};
 use crate::access::{self, Visible};
-use crate::pg::error::{OrRaise, SqlError, given};
+use crate::pg::error::{self, OrRaise, SqlError, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, pg_uuids, plain_uuid, queries};
@@ -17,6 +17,7 @@ use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
 use recur_core::action::check_object;
+use recur_core::backfill::{Backfill, Nothing};
 use recur_core::definition;
 use recur_core::dispatch_id;
 use recur_core::notify::Announcement;
@@ -95,6 +96,10 @@ fn backfill(
     let result = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     let made = engine::as_engine(|| dispatch_missing(action, range, limit, &visible)).or_raise();
+    let made = made.unwrap_or_else(|nothing| {
+        error::notice(format!("nothing to backfill: {nothing}"), nothing.hint());
+        Vec::new()
+    });
     for one in made {
         result.put(&[
             pg_uuid(one.id).into(),
@@ -163,14 +168,14 @@ fn checked_limit(limit: Option<i32>) -> Result<usize, SqlError> {
     }
 }
 
-/// Dispatches the occurrences of a range that have no dispatch. The lock on the timer keeps the dispatcher away
-/// meanwhile.
+/// Dispatches the occurrences of a range that have no dispatch, or says why there is nothing to dispatch. The lock on
+/// the timer keeps the dispatcher away meanwhile.
 fn dispatch_missing(
     action: Uuid,
     range: Range,
     limit: usize,
     visible: &Visible,
-) -> Result<Vec<NewDispatch>, SqlError> {
+) -> Result<Result<Vec<NewDispatch>, Nothing>, SqlError> {
     let arguments = [pg_uuid(action).into(), visible.parameter().into()];
     let timer = LOCK_TIMER.with(|query| query.row(&arguments, |row| row.instant(1)));
     let next_run_at = timer.ok_or_else(|| unknown_action(action))?;
@@ -180,6 +185,7 @@ fn dispatch_missing(
         .ok_or_else(|| unknown_action(action))?;
     let recurrence = compile(&definition)?;
     let mut made: Vec<NewDispatch> = Vec::new();
+    let mut found = 0;
     let mut after = range.from - TimeDelta::microseconds(1);
     while made.len() < limit {
         check_for_interrupts!();
@@ -190,25 +196,34 @@ fn dispatch_missing(
             .take_while(|at| *at <= range.until && next_run_at.is_none_or(|next| *at < next))
             .take(PAGE)
             .collect();
+        found += page.len();
         made.extend(insert_page(action, &definition, &page, limit - made.len()));
         match page.last() {
             Some(last) if page.len() == PAGE => after = *last,
             _ => break,
         }
     }
-    if let Some(latest) = made.last() {
-        let arguments = [
-            pg_uuid(action).into(),
-            time::timestamptz(latest.occurrence).into(),
-        ];
-        SET_LAST_RUN.with(|query| query.execute(&arguments));
-    }
+    let Some(latest) = made.last() else {
+        let backfill = Backfill {
+            from: range.from,
+            until: range.until,
+            bounds: recurrence.bounds(),
+            next_run_at,
+            dispatched: found,
+        };
+        return Ok(Err(backfill.nothing()));
+    };
+    let arguments = [
+        pg_uuid(action).into(),
+        time::timestamptz(latest.occurrence).into(),
+    ];
+    SET_LAST_RUN.with(|query| query.execute(&arguments));
     let announcements: Vec<Announcement> = made
         .iter()
         .map(|one| definition.announcement(one))
         .collect();
     announce::announce(&announcements);
-    Ok(made)
+    Ok(Ok(made))
 }
 
 fn compile(definition: &Definition) -> Result<Recurrence, SqlError> {

@@ -7,7 +7,7 @@ use crate::runtime::installation;
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
-use recur_core::decide::Unfinished;
+use recur_core::decide::{Ahead, Unfinished};
 use recur_core::definition::StoredDefinition;
 use recur_core::notify::Announcement;
 use std::collections::{HashMap, HashSet};
@@ -31,9 +31,11 @@ queries! {
         {trigger: "backfill", key: "t.action_id = u.key", conflict: "ON CONFLICT (id) DO NOTHING RETURNING id"}
         (UUIDARRAYOID, UUIDARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
     ADVANCE_LOCKED_TIMERS = "dispatch/queries/advance_timers.sql" {key: "t.ctid = u.key"}
-        (TIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
+        (TIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID,
+         TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
     ADVANCE_TIMERS = "dispatch/queries/advance_timers.sql" {key: "t.action_id = u.key"}
-        (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
+        (UUIDARRAYOID, INT4ARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID,
+         TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID);
 }
 
 type Instant = DateTime<Utc>;
@@ -66,6 +68,10 @@ pub struct LockedTimer {
     pub last_run_at: Option<Instant>,
     pub run_count: i64,
     pub tid: RowTid,
+    /// Dispatches ahead of their time.
+    pub ahead: Option<Ahead>,
+    /// The latest occurrence that has come due.
+    pub ran_at: Option<Instant>,
 }
 
 impl LockedTimer {
@@ -77,13 +83,24 @@ impl LockedTimer {
     }
 
     fn read(row: &Row) -> LockedTimer {
+        let last_run_at = row.instant(4);
+        let ahead = row.instant(7).map(|first| Ahead {
+            first,
+            last: last_run_at.map_or(first, |last| last.max(first)),
+            is_end: row.required(9),
+        });
         LockedTimer {
             action: row.uuid(1),
             due_at: row.required_instant(2),
             next_run_at: row.required_instant(3),
-            last_run_at: row.instant(4),
+            last_run_at,
             run_count: row.required(5),
             tid: row.required(6),
+            ahead,
+            ran_at: match ahead {
+                Some(_) => row.instant(8),
+                None => last_run_at,
+            },
         }
     }
 }
@@ -320,6 +337,10 @@ pub struct Advance {
     pub next_run_at: Option<Instant>,
     pub due_at: Option<Instant>,
     pub ended_reason: Option<&'static str>,
+    /// The first dispatch ahead of its time.
+    pub next_ahead: Option<Instant>,
+    /// The latest occurrence that has come due, where some are ahead.
+    pub ran_at: Option<Instant>,
 }
 
 /// Advances timers that this transaction has locked.
@@ -343,7 +364,7 @@ pub fn advance_timers(advances: &[Advance]) {
     ADVANCE_TIMERS.with(|query| query.execute(&arguments));
 }
 
-fn advance_arguments<'a>(keys: DatumWithOid<'a>, advances: &'a [Advance]) -> [DatumWithOid<'a>; 6] {
+fn advance_arguments<'a>(keys: DatumWithOid<'a>, advances: &'a [Advance]) -> [DatumWithOid<'a>; 8] {
     let instants = |of: fn(&Advance) -> Option<Instant>| -> Vec<_> {
         let instant = |one| of(one).map(time::timestamptz);
         advances.iter().map(instant).collect()
@@ -357,6 +378,8 @@ fn advance_arguments<'a>(keys: DatumWithOid<'a>, advances: &'a [Advance]) -> [Da
         instants(|one| one.next_run_at).into(),
         instants(|one| one.due_at).into(),
         ended.into(),
+        instants(|one| one.next_ahead).into(),
+        instants(|one| one.ran_at).into(),
     ]
 }
 

@@ -175,6 +175,7 @@ fn advances(
                 next_run_at,
                 due_at,
             } => (Some(next_run_at), Some(due_at), None),
+            Then::Finish { due_at } => (None, Some(due_at), None),
             Then::End(reason) => {
                 written.ended.push((action, reason));
                 (None, None, Some(reason.as_str()))
@@ -190,6 +191,10 @@ fn advances(
             next_run_at,
             due_at,
             ended_reason,
+            next_ahead: decision.ahead.map(|ahead| ahead.first),
+            ran_at: decision
+                .ahead
+                .and_then(|ahead| ahead.came_due.max(timer.ran_at)),
         }
     };
     decisions.iter().map(advance).collect()

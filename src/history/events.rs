@@ -4,6 +4,7 @@
 
 use super::partition;
 use crate::access::{Actor, WORKER};
+use crate::pg::jsonb::{self, Jsonb};
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
 use crate::runtime::notify_queue;
 use recur_core::event::EventKind;
@@ -13,7 +14,7 @@ queries! {
     RECORD_EVENTS = "history/queries/record_events.sql"
         (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
     RECORD_CHANGES = "history/queries/record_changes.sql"
-        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID, BOOLOID);
+        (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTOID, TEXTOID, INT2OID, BOOLOID);
     NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" {kind: EventKind::Notified.as_str()}
         (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
 }
@@ -56,8 +57,8 @@ pub struct Change {
     pub action: Option<Uuid>,
     pub dispatch: Option<Uuid>,
     pub owner_id: i32,
-    /// A JSON object, as text: payloads in it are copied, not decoded.
-    pub detail: String,
+    /// A JSON object.
+    pub detail: Jsonb,
 }
 
 /// Records changes, and announces them even where the action is muted.
@@ -75,16 +76,13 @@ pub fn record_changes(changes: &[Change], actor: &Actor) {
         .map(|change| change.dispatch.map(pg_uuid))
         .collect();
     let owners: Vec<i32> = changes.iter().map(|change| change.owner_id).collect();
-    let details: Vec<&str> = changes
-        .iter()
-        .map(|change| change.detail.as_str())
-        .collect();
+    let details: Vec<_> = changes.iter().map(|change| Some(change.detail)).collect();
     let arguments = [
         kinds.into(),
         actions.into(),
         dispatches.into(),
         owners.into(),
-        details.into(),
+        jsonb::array_of(&details),
         actor.name.as_str().into(),
         actor.login.as_deref().into(),
         partition::current().into(),

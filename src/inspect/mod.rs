@@ -3,3 +3,4 @@
 mod listing;
 mod operating;
 mod preview;
+mod words;

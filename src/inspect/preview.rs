@@ -1,4 +1,4 @@
-//! Schedules from SQL: validate, preview, describe. Nothing here reads or writes a table.
+//! Schedules from SQL: validate and preview. Nothing here reads or writes a table.
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::Jsonb;
@@ -10,7 +10,7 @@ use pgrx::iter::TableIterator;
 use pgrx::{check_for_interrupts, name, prelude::*};
 use recur_core::action::{Column, Value, checked};
 use recurrence::{
-    Bounds, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, ScheduleError, Zone,
+    Bounds, Occurrence, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, ScheduleError, Zone,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -46,17 +46,6 @@ fn canonical_timezone(timezone: Option<&str>) -> &'static str {
 #[pg_extern(sql = false)]
 fn tzdata_version() -> &'static str {
     recurrence::tzdata_version()
-}
-
-/// `recur.describe(schedule, timezone)`.
-#[pg_extern(sql = false)]
-fn describe(schedule: Option<&str>, timezone: Option<&str>) -> String {
-    let schedule = schedule.ok_or_else(|| missing("schedule")).or_raise();
-    let schedule = parse_schedule(schedule).or_raise();
-    match timezone {
-        Some(name) => schedule.describe_in(parse_zone(name).or_raise()),
-        None => schedule.describe(),
-    }
 }
 
 /// `recur.preview(…)`: the next occurrences strictly after `from`.
@@ -98,14 +87,29 @@ fn preview(
     let Some((recurrence, from)) = question.compile().or_raise() else {
         return TableIterator::new(Vec::new());
     };
-    let rows: Vec<_> = recurrence
+    // One more than is shown: a silence may follow the last row.
+    let occurrences: Vec<Occurrence> = recurrence
         .occurrences_after(from)
+        .take(count as usize + 1)
+        .collect();
+    let note = |occurrence: &Occurrence, next: Option<&Occurrence>| {
+        let silence = next.and_then(|next| recurrence.silence_between(*occurrence, *next));
+        let notes = [
+            occurrence.shift.note(),
+            silence.map(|silence| silence.to_string()),
+        ];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    };
+    let rows: Vec<_> = occurrences
+        .iter()
+        .enumerate()
         .take(count as usize)
-        .map(|occurrence| {
+        .map(|(index, occurrence)| {
             (
                 time::timestamptz(occurrence.at),
                 time::timestamp(occurrence.local),
-                occurrence.shift.note(),
+                note(occurrence, occurrences.get(index + 1)),
             )
         })
         .collect();
@@ -237,7 +241,7 @@ fn occurrences_around(
     let Some((recurrence, from)) = question.compile().or_raise() else {
         return TableIterator::once((None, None, 0));
     };
-    let instant = |occurrence: recurrence::Occurrence| time::timestamptz(occurrence.at);
+    let instant = |occurrence: Occurrence| time::timestamptz(occurrence.at);
     TableIterator::once((
         recurrence.previous_or_at(until).map(instant),
         recurrence.next_after(until).map(instant),
@@ -301,7 +305,7 @@ impl Question<'_> {
     }
 }
 
-fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
+pub(super) fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
     Schedule::parse(text).map_err(|error| invalid_schedule(text, &error))
 }
 
@@ -313,11 +317,11 @@ fn invalid_schedule(text: &str, error: &ScheduleError) -> SqlError {
     }
 }
 
-fn missing(argument: &str) -> SqlError {
+pub(super) fn missing(argument: &str) -> SqlError {
     SqlError::invalid_argument(argument, "NULL", "must have a value")
 }
 
-fn parse_zone(name: &str) -> Result<Zone, SqlError> {
+pub(super) fn parse_zone(name: &str) -> Result<Zone, SqlError> {
     Zone::parse(name).map_err(|error| {
         SqlError::invalid_argument("timezone", name, "not an IANA time zone")
             .with_hint(error.hint())
@@ -335,7 +339,7 @@ fn parse_policy<T: FromStr + Default>(column: Column, value: Option<&str>) -> Re
     value.parse().map_err(unknown)
 }
 
-fn parse_max_runs(value: i32) -> Result<u32, SqlError> {
+pub(super) fn parse_max_runs(value: i32) -> Result<u32, SqlError> {
     u32::try_from(value)
         .ok()
         .filter(|&runs| runs > 0)

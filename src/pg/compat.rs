@@ -6,6 +6,12 @@ use std::ffi::c_int;
 /// The b-tree operator family of dates and times: its oid has been fixed since PostgreSQL introduced families.
 pub const DATETIME_BTREE_FAMILY: pg_sys::Oid = pg_sys::Oid::from_u32(434);
 
+/// The setting that ends a process whose transaction takes longer; from 17 on.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub const TRANSACTION_TIMEOUT: Option<&std::ffi::CStr> = None;
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+pub const TRANSACTION_TIMEOUT: Option<&std::ffi::CStr> = Some(c"transaction_timeout");
+
 type Handler = unsafe extern "C-unwind" fn(c_int);
 
 /// Installs a signal handler.

@@ -82,6 +82,20 @@ impl SqlError {
     }
 }
 
+/// Tells the client something that is no error.
+pub fn notice(message: String, hint: Option<&'static str>) {
+    let report = ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        message,
+        "pg_recur",
+    );
+    let report = match hint {
+        Some(hint) => report.set_hint(hint),
+        None => report,
+    };
+    report.report(PgLogLevel::NOTICE);
+}
+
 impl From<InvalidValue> for SqlError {
     fn from(invalid: InvalidValue) -> SqlError {
         let error = SqlError::new(

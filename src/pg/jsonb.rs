@@ -42,16 +42,40 @@ impl Json for Jsonb {
 
     /// The value as text: numbers digit by digit as they were written.
     fn text(&self) -> String {
-        // SAFETY: the root container is part of the value, and the result ends with a zero byte.
+        // SAFETY: the root container is part of the value, the result ends with a zero byte, and it is freed once.
         unsafe {
             let root = &raw mut (*self.0).root;
-            let text = pg_sys::JsonbToCString(std::ptr::null_mut(), root, self.size() as i32);
-            CStr::from_ptr(text).to_string_lossy().into_owned()
+            let written = pg_sys::JsonbToCString(std::ptr::null_mut(), root, self.size() as i32);
+            let text = CStr::from_ptr(written).to_string_lossy().into_owned();
+            pg_sys::pfree(written.cast());
+            text
         }
     }
 }
 
 impl Jsonb {
+    /// A value whose root is this; the root must be one that the server could have written.
+    pub(super) fn from_container(root: &[u8]) -> Jsonb {
+        let size = size_of::<u32>() + root.len();
+        // SAFETY: there is room for the length and the root, and the length is set before the value is used.
+        unsafe {
+            let value = pg_sys::palloc(size).cast::<u8>();
+            pgrx::set_varsize_4b(value.cast(), size as i32);
+            std::ptr::copy_nonoverlapping(root.as_ptr(), value.add(size_of::<u32>()), root.len());
+            Jsonb(value.cast())
+        }
+    }
+
+    /// The root, without the length in front.
+    pub(super) fn container(&self) -> &[u8] {
+        &self.bytes()[size_of::<u32>()..]
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the value is detoasted, and takes that many bytes.
+        unsafe { std::slice::from_raw_parts(self.0.cast(), self.size()) }
+    }
+
     /// A copy in another memory context, for a value that was read inside a query.
     pub fn copy_to(self, context: pg_sys::MemoryContext) -> Jsonb {
         // SAFETY: the copy has room for the whole value.
@@ -65,7 +89,8 @@ impl Jsonb {
 
 impl PartialEq for Jsonb {
     fn eq(&self, other: &Jsonb) -> bool {
-        self.size() == other.size() && self.text() == other.text()
+        // The same text is always stored in the same way.
+        self.bytes() == other.bytes()
     }
 }
 
@@ -167,10 +192,18 @@ impl IntoDatum for JsonbArray {
 
 /// An array of one value, or of one NULL.
 pub fn array_of_one(value: Option<Jsonb>) -> DatumWithOid<'static> {
-    let mut values = [value.map_or(pg_sys::Datum::null(), |value| pg_sys::Datum::from(value.0))];
-    let mut nulls = [value.is_none()];
-    let (mut lengths, mut bounds) = ([1], [1]);
-    // SAFETY: one dimension with one element; jsonb is of variable length and aligned to integers.
+    array_of(&[value])
+}
+
+/// An array of values.
+pub fn array_of(values: &[Option<Jsonb>]) -> DatumWithOid<'static> {
+    let datum = |value: &Option<Jsonb>| {
+        value.map_or(pg_sys::Datum::null(), |value| pg_sys::Datum::from(value.0))
+    };
+    let mut nulls: Vec<bool> = values.iter().map(Option::is_none).collect();
+    let mut values: Vec<pg_sys::Datum> = values.iter().map(datum).collect();
+    let (mut lengths, mut bounds) = ([values.len() as i32], [1]);
+    // SAFETY: one dimension of that many elements; jsonb is of variable length and aligned to integers.
     unsafe {
         let array = pg_sys::construct_md_array(
             values.as_mut_ptr(),

@@ -12,6 +12,7 @@ pub mod index_scan;
 pub mod interval;
 pub mod invalidation;
 pub mod jsonb;
+pub mod jsonb_object;
 pub mod latch;
 pub mod lock_timeout;
 pub mod planner;

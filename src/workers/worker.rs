@@ -2,11 +2,16 @@
 
 use super::context::WorkerContext;
 use super::{dispatcher, maintenance};
-use crate::pg::{catalog, transaction};
+use crate::pg::query::queries;
+use crate::pg::{catalog, compat, transaction};
 use crate::runtime::shared::{self, Reservation, WorkerKind};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+
+queries! {
+    CHANGED_SETTINGS = "install/queries/changed_settings.sql" ();
+}
 
 /// Connects to the database that the slot is reserved for, serves it, and says why it leaves.
 pub fn main(reservation: Reservation) {
@@ -20,6 +25,7 @@ pub fn main(reservation: Reservation) {
         pg_sys::before_shmem_exit(Some(leave_slot), pg_sys::Datum::from(slot));
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0);
     }
+    ignore_settings_of_database();
     pin_settings(kind);
     let mut context = WorkerContext::new(slot, kind, database, database_name(database));
     let exit = match kind {
@@ -34,7 +40,34 @@ extern "C-unwind" fn leave_slot(_code: i32, slot: pg_sys::Datum) {
     shared::leave_slot(slot.value());
 }
 
-/// Fixes the settings that the queries depend on, whatever ALTER DATABASE or ALTER ROLE say.
+/// A worker has the settings of the server. Those that a role may set by itself, and the owner of a database for all of
+/// its sessions, could stop a worker or change what it does.
+fn ignore_settings_of_database() {
+    // The next transaction needs these two.
+    set(c"role", c"none");
+    if let Some(transaction_timeout) = compat::TRANSACTION_TIMEOUT {
+        set(transaction_timeout, c"0");
+    }
+    let changed: Result<Vec<(String, String)>, _> = transaction::run(c"pg_recur worker", || {
+        CHANGED_SETTINGS.with(|query| query.rows(&[], |row| (row.required(1), row.required(2))))
+    });
+    let changed = changed.unwrap_or_else(|failure| {
+        warning!("pg_recur worker: settings can't be read: {failure}");
+        Vec::new()
+    });
+    for (name, value) in changed {
+        let (Ok(text), Ok(value)) = (CString::new(name.as_str()), CString::new(value)) else {
+            continue;
+        };
+        // In a transaction, so that a value which the server refuses does not end the worker.
+        let outcome = transaction::run(c"pg_recur worker", move || set(&text, &value));
+        if let Err(failure) = outcome {
+            warning!("pg_recur worker: setting {name} of the database stays: {failure}");
+        }
+    }
+}
+
+/// Fixes the settings that the queries depend on, whatever the server's configuration says.
 fn pin_settings(kind: WorkerKind) {
     let pinned: [(&CStr, &CStr); 8] = [
         // Names and operators are those of pg_catalog.
@@ -57,15 +90,20 @@ fn pin_settings(kind: WorkerKind) {
         ),
     ];
     for (name, value) in pinned {
-        // SAFETY: both texts end with a zero byte; the server raises an error for an invalid setting.
-        unsafe {
-            pg_sys::SetConfigOption(
-                name.as_ptr(),
-                value.as_ptr(),
-                pg_sys::GucContext::PGC_SUSET,
-                pg_sys::GucSource::PGC_S_OVERRIDE,
-            );
-        }
+        set(name, value);
+    }
+}
+
+/// Sets a value that neither a reload nor a reset changes.
+fn set(name: &CStr, value: &CStr) {
+    // SAFETY: both texts end with a zero byte; the server raises an error for an invalid setting.
+    unsafe {
+        pg_sys::SetConfigOption(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_OVERRIDE,
+        );
     }
 }
 

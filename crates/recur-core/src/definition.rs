@@ -24,7 +24,7 @@ pub struct StoredDefinition<'a> {
     pub misfire: &'a str,
     /// An occurrence older than this does not fire.
     pub misfire_grace: Option<TimeDelta>,
-    /// At most this many missed occurrences fire in one decision.
+    /// At most this many missed occurrences of one outage fire.
     pub catchup_limit: i32,
     /// A name of [`Overlap`](crate::policy::Overlap).
     pub overlap: &'a str,

@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod action;
+pub mod backfill;
 pub mod backoff;
 mod choice;
 pub mod cursor;

@@ -17,9 +17,9 @@ choice! {
     pub enum Misfire in "misfire" {
         /// However many were missed, one dispatch, for the latest of them.
         Once = "once",
-        /// Only occurrences that are no older than the grace, [`DEFAULT_GRACE`] unless it is set.
+        /// One dispatch for the latest of them, if it is no older than the grace: [`DEFAULT_GRACE`] unless it is set.
         Skip = "skip",
-        /// Every missed occurrence, oldest first.
+        /// The newest of them, oldest first, as many as `catchup_limit` says.
         All = "all",
     }
 }
@@ -107,9 +107,7 @@ pub struct Policy {
     pub misfire: Misfire,
     /// An occurrence older than this does not fire.
     pub misfire_grace: Option<TimeDelta>,
-    /// At most this many missed occurrences fire in one decision, where more than one fires; see [`Due::share`].
-    ///
-    /// [`Due::share`]: crate::decide::Due::share
+    /// With [`Misfire::All`], at most this many occurrences of one outage fire, over as many decisions as it takes.
     pub catchup_limit: usize,
     /// What to do beside unfinished dispatches.
     pub overlap: Overlap,

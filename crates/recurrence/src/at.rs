@@ -56,10 +56,7 @@ impl At {
         let offset = offset
             .map(|o| parse_offset(o).ok_or_else(refused))
             .transpose()?;
-        // chrono accepts years, months and hours with fewer digits, which are typing errors.
-        let has_full_width = local.len() >= "2027-01-31T09:00".len()
-            && local.find(|c: char| !c.is_ascii_digit()) == Some(4);
-        if !has_full_width {
+        if !has_full_width(local) {
             return Err(refused());
         }
         let naive = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f")
@@ -67,14 +64,21 @@ impl At {
             .map_err(|_| refused())?;
         let utc = naive.and_utc();
         let (seconds, nanos) = (utc.timestamp(), utc.timestamp_subsec_nanos());
-        let year = Civil(seconds).date().year;
         // chrono reads :60 as a leap second, which no zone's clock shows.
-        if !(1..=9999).contains(&year) || nanos >= 1_000_000_000 {
+        if nanos >= 1_000_000_000 {
+            return Err(refused());
+        }
+        // The canonical form of an instant is in UTC, where an offset may lead into another year.
+        let shown = seconds - offset.unwrap_or(0);
+        if [seconds, shown]
+            .iter()
+            .any(|at| !(1..=9999).contains(&Civil(*at).date().year))
+        {
             return Err(refused());
         }
         let moment = match offset {
             None => Moment::Local(Civil(seconds)),
-            Some(offset) => Moment::Instant(seconds - offset),
+            Some(_) => Moment::Instant(shown),
         };
         Ok(At { moment, nanos })
     }
@@ -88,6 +92,17 @@ impl At {
     pub fn subsec_nanos(&self) -> u32 {
         self.nanos
     }
+}
+
+/// Whether every number has all of its digits. chrono accepts fewer, and signs and blanks before them, which are typing
+/// errors.
+fn has_full_width(local: &str) -> bool {
+    let form = "0000-00-00T00:00:00.0";
+    let is_like = |(given, wanted): (u8, u8)| match wanted {
+        b'0' => given.is_ascii_digit(),
+        sign => given == sign,
+    };
+    matches!(local.len(), 16 | 19 | 21..) && local.bytes().zip(form.bytes()).all(is_like)
 }
 
 /// Splits `2027-01-31T09:00:00+01:00` into the local time and the offset.
@@ -107,11 +122,17 @@ fn parse_offset(text: &str) -> Option<i64> {
     if text == "Z" {
         return Some(0);
     }
-    let sign = if text.starts_with('-') { -1 } else { 1 };
-    let digits: String = match text[1..].split_once(':') {
-        Some((hours, minutes)) if hours.len() == 2 => format!("{hours}{minutes}"),
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let digits = match digits.split_once(':') {
+        Some((hours, minutes)) if hours.len() == 2 && minutes.len() == 2 => {
+            format!("{hours}{minutes}")
+        }
         Some(_) => return None,
-        None => text[1..].to_owned(),
+        None => digits.to_owned(),
     };
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::rrule::RuleError;
+use crate::zone::nearest_zone;
 
 /// A text that is no schedule.
 ///
@@ -71,9 +72,21 @@ pub struct ZoneError {
 }
 
 impl ZoneError {
-    /// What names look like that the database has.
-    pub fn hint(&self) -> &'static str {
-        "Use an IANA name such as UTC, Europe/Berlin or America/New_York."
+    /// The name that was probably meant; if none is near, what names look like that the database has.
+    ///
+    /// # Examples
+    /// ```
+    /// use recurrence::Zone;
+    ///
+    /// let hint = |name| Zone::parse(name).unwrap_err().hint();
+    /// assert_eq!(hint("Europe/Berln"), "Did you mean \"Europe/Berlin\"?");
+    /// assert_eq!(hint("new york"), "Did you mean \"America/New_York\"?");
+    /// ```
+    pub fn hint(&self) -> String {
+        match nearest_zone(&self.name) {
+            Some(name) => format!("Did you mean \"{name}\"?"),
+            None => "Use an IANA name such as UTC, Europe/Berlin or America/New_York.".to_owned(),
+        }
     }
 }
 

@@ -50,8 +50,30 @@ struct Parts {
     seconds: u64,
 }
 
+impl Parts {
+    /// A count has ten digits at most, and the longest unit 604,800 seconds: their product fits.
+    fn times(self, count: u64) -> Parts {
+        Parts {
+            months: self.months * count,
+            days: self.days * count,
+            seconds: self.seconds * count,
+        }
+    }
+}
+
+/// A day, an hour or a week from the start on. Unlike a nickname (`@daily`), a preset keeps the time of day
+/// that the start has.
+const PRESETS: [(&str, Parts); 5] = [
+    ("hourly", seconds(1, 3600)),
+    ("daily", days(1, 1)),
+    ("weekly", days(1, 7)),
+    ("monthly", months(1, 1)),
+    ("yearly", months(1, 12)),
+];
+
 impl Interval {
-    /// Parses shorthand such as `90m`, `every-90-minutes`, or an ISO 8601 duration.
+    /// Parses shorthand such as `90m`, words such as `every 90 minutes`, `every-90-minutes` or `daily`,
+    /// or an ISO 8601 duration.
     ///
     /// # Errors
     /// When the text is none of them, or its length is zero, too long or not whole seconds.
@@ -61,6 +83,12 @@ impl Interval {
         }
         if let Some(rest) = text.strip_prefix("every-") {
             return parse_preset(text, rest);
+        }
+        if let Some((_, parts)) = PRESETS.iter().find(|(name, _)| *name == text) {
+            return Interval::new(text, *parts);
+        }
+        if is_in_words(text) {
+            return parse_words(text);
         }
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             return parse_shorthand(text);
@@ -139,7 +167,7 @@ fn parse_preset(text: &str, rest: &str) -> Result<Interval, ScheduleError> {
     let (number, unit) = rest.split_once('-').unwrap_or((rest, ""));
     let refused = || {
         ScheduleError::new(format!(
-            "preset \"{}\" is unknown, expected every-N- and seconds, minutes, hours, days, weeks or months",
+            "preset \"{}\" is unknown, expected every-N- and seconds, minutes, hours, days, weeks, months or years",
             excerpt(text)
         ))
         .with_hint("Such as every-30-minutes.")
@@ -148,16 +176,71 @@ fn parse_preset(text: &str, rest: &str) -> Result<Interval, ScheduleError> {
         return Err(refused());
     }
     let count = parse_count(text, number)?;
-    let parts = match unit.strip_suffix('s').unwrap_or(unit) {
-        "second" => seconds(count, 1),
-        "minute" => seconds(count, 60),
-        "hour" => seconds(count, 3600),
-        "day" => days(count, 1),
-        "week" => days(count, 7),
-        "month" => months(count, 1),
-        _ => return Err(refused()),
+    let parts = unit_in_words(unit).ok_or_else(refused)?;
+    Interval::new(text, parts.times(count))
+}
+
+/// One of a unit, by its name in the singular or the plural.
+fn unit_in_words(name: &str) -> Option<Parts> {
+    let name = name.to_ascii_lowercase();
+    Some(match name.strip_suffix('s').unwrap_or(&name) {
+        "second" | "sec" => seconds(1, 1),
+        "minute" | "min" => seconds(1, 60),
+        "hour" => seconds(1, 3600),
+        "day" => days(1, 1),
+        "week" => days(1, 7),
+        "month" => months(1, 1),
+        "year" => months(1, 12),
+        _ => return None,
+    })
+}
+
+/// Whether a text is an interval in words: a preset, `every …`, or a number and the name of a unit, such as `2 days`.
+pub(crate) fn is_in_words(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    let (first, second) = (words.next().unwrap_or(""), words.next());
+    let is_number = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
+    match second {
+        None => PRESETS.iter().any(|(name, _)| *name == first),
+        Some(_) if first.eq_ignore_ascii_case("every") => true,
+        Some(unit) => is_number && unit_in_words(unit).is_some(),
+    }
+}
+
+/// `30 seconds`, `every day`, `1 hour 30 minutes`.
+fn parse_words(text: &str) -> Result<Interval, ScheduleError> {
+    let refused = || {
+        ScheduleError::new(format!(
+            "interval \"{}\" is not understood, \
+             expected numbers and seconds, minutes, hours, days, weeks, months or years",
+            excerpt(text)
+        ))
+        .with_hint("Such as 30 seconds, every 2 days, or every hour. For days of the week write a cron expression.")
     };
-    Interval::new(text, parts)
+    let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if words[0].eq_ignore_ascii_case("every") {
+        words.remove(0);
+    }
+    if let [unit] = words.as_slice() {
+        let parts = unit_in_words(unit).filter(|_| !unit.ends_with(['s', 'S']));
+        return Interval::new(text, parts.ok_or_else(refused)?);
+    }
+    let mut total = Parts::default();
+    for pair in words.chunks(2) {
+        let [number, unit] = pair else {
+            return Err(refused());
+        };
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(refused());
+        }
+        let part = unit_in_words(unit)
+            .ok_or_else(refused)?
+            .times(parse_count(text, number)?);
+        total.months += part.months;
+        total.days += part.days;
+        total.seconds += part.seconds;
+    }
+    Interval::new(text, total)
 }
 
 fn parse_count(text: &str, number: &str) -> Result<u64, ScheduleError> {
@@ -171,24 +254,27 @@ fn parse_count(text: &str, number: &str) -> Result<u64, ScheduleError> {
     }
 }
 
-fn seconds(count: u64, each: u64) -> Parts {
+const fn seconds(count: u64, each: u64) -> Parts {
     Parts {
+        months: 0,
+        days: 0,
         seconds: count * each,
-        ..Parts::default()
     }
 }
 
-fn days(count: u64, each: u64) -> Parts {
+const fn days(count: u64, each: u64) -> Parts {
     Parts {
+        months: 0,
         days: count * each,
-        ..Parts::default()
+        seconds: 0,
     }
 }
 
-fn months(count: u64, each: u64) -> Parts {
+const fn months(count: u64, each: u64) -> Parts {
     Parts {
         months: count * each,
-        ..Parts::default()
+        days: 0,
+        seconds: 0,
     }
 }
 

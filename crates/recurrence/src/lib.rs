@@ -35,7 +35,8 @@
 //! Each notation has a module that parses it: [`cron`], [`interval`], [`rule`], [`rrule`] and [`at`].
 //! `plan` chooses the search for a schedule. `search` finds wall-clock readings, or steps of elapsed
 //! time, on integers and bit sets, and resolves the one it found to an instant. `zone` knows when
-//! clocks are set. `describe` writes a schedule in English.
+//! clocks are set. `describe` writes a schedule in English. `lint` finds what is
+//! probably not meant.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -47,7 +48,9 @@ pub mod cron;
 mod describe;
 mod error;
 pub mod interval;
+mod lint;
 mod named;
+mod nearest;
 mod occurrence;
 mod pin;
 mod plan;
@@ -57,6 +60,7 @@ pub mod rrule;
 pub mod rule;
 mod schedule;
 mod search;
+mod silence;
 mod spacing;
 mod text;
 mod zone;
@@ -67,9 +71,13 @@ mod zone;
 struct Readme;
 
 pub use cache::ScheduleCache;
+pub use describe::Style;
 pub use error::{RecurrenceError, ScheduleError, ZoneError};
+pub use lint::{Code as FindingCode, Finding, lint};
+pub use nearest::nearest_name;
 pub use occurrence::{Occurrence, Shift};
 pub use policy::{OnFold, OnGap, PolicyError};
 pub use recurrence::{Bounds, Occurrences, Recurrence};
 pub use schedule::{Kind, Schedule};
+pub use silence::Silence;
 pub use zone::{Zone, tzdata_version};

@@ -146,21 +146,17 @@ impl Plan {
                 },
                 filter,
             ),
-            (Unit::Month, _, None) => Plan::Months(
-                MonthSteps {
-                    anchor: civil,
-                    step: every,
-                },
-                filter,
-            ),
-            (Unit::Month, _, Some(day)) => Plan::MonthDays(
-                MonthDaySteps {
-                    anchor: civil,
-                    step: every,
-                    day,
-                },
-                filter,
-            ),
+            (unit @ (Unit::Month | Unit::Year), _, day) => {
+                let step = match unit {
+                    Unit::Year => every * 12,
+                    _ => every,
+                };
+                let anchor = civil;
+                match day {
+                    None => Plan::Months(MonthSteps { anchor, step }, filter),
+                    Some(day) => Plan::MonthDays(MonthDaySteps { anchor, step, day }, filter),
+                }
+            }
         }
     }
 
@@ -177,6 +173,11 @@ impl Plan {
             Plan::Rules(rules) => rules.is_stepping(),
             _ => false,
         }
+    }
+
+    /// Whether the schedule names times of day, which a clock change may remove or repeat.
+    pub fn names_times_of_day(&self) -> bool {
+        !self.keeps_cadence() && !matches!(self, Plan::Elapsed(..) | Plan::Instant(_))
     }
 
     /// Whether nothing may ever satisfy the schedule from this start on. The parser refuses cron

@@ -63,6 +63,16 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
+impl PolicyError {
+    pub(crate) fn new(policy: &'static str, value: &str, allowed: &'static str) -> PolicyError {
+        PolicyError {
+            policy,
+            value: value.to_owned(),
+            allowed,
+        }
+    }
+}
+
 impl FromStr for OnGap {
     type Err = PolicyError;
 
@@ -70,11 +80,11 @@ impl FromStr for OnGap {
         match value {
             "roll_forward" => Ok(OnGap::RollForward),
             "skip" => Ok(OnGap::Skip),
-            _ => Err(PolicyError {
-                policy: "on_dst_gap",
-                value: value.to_owned(),
-                allowed: "roll_forward or skip",
-            }),
+            _ => Err(PolicyError::new(
+                "on_dst_gap",
+                value,
+                "roll_forward or skip",
+            )),
         }
     }
 }
@@ -96,11 +106,11 @@ impl FromStr for OnFold {
             "first" => Ok(OnFold::First),
             "second" => Ok(OnFold::Second),
             "both" => Ok(OnFold::Both),
-            _ => Err(PolicyError {
-                policy: "on_dst_fold",
-                value: value.to_owned(),
-                allowed: "first, second or both",
-            }),
+            _ => Err(PolicyError::new(
+                "on_dst_fold",
+                value,
+                "first, second or both",
+            )),
         }
     }
 }

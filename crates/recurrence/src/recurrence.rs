@@ -197,6 +197,11 @@ impl Recurrence {
         self.bounds
     }
 
+    /// Whether occurrences have local times of day, instead of steps of elapsed time.
+    pub(crate) fn names_times_of_day(&self) -> bool {
+        self.plan.names_times_of_day()
+    }
+
     /// The first occurrence strictly after an instant.
     pub fn next_after(&self, instant: DateTime<Utc>) -> Option<Occurrence> {
         let hit = self.hit_within_bounds_after(self.whole_seconds(instant))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::at::At;
 use crate::cron::{CronSpec, second_reader};
 use crate::error::ScheduleError;
-use crate::interval::Interval;
+use crate::interval::{self, Interval};
 use crate::rrule::RuleSet;
 use crate::rule::StructuredRule;
 
@@ -22,6 +22,8 @@ use crate::rule::StructuredRule;
 ///     ("0 9 * * mon-fri", "0 9 * * MON-FRI"),
 ///     ("@daily", "0 0 * * *"),
 ///     ("120m", "2h"),
+///     ("every 2 days", "2d"),
+///     ("daily", "1d"),
 ///     ("P1Y6M", "18mo"),
 ///     (r#"{"unit":"week","every":2}"#, r#"{"every":2,"unit":"week"}"#),
 ///     ("rrule:freq=monthly;byday=-1fr", "RRULE:FREQ=MONTHLY;BYDAY=-1FR"),
@@ -51,9 +53,9 @@ pub struct Schedule {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A cron expression, a nickname (`@daily`) or a preset (`daily`).
+    /// A cron expression or a nickname (`@daily`).
     Cron(Arc<CronSpec>),
-    /// `90m`, `every-30-minutes` or `P1M`.
+    /// `90m`, `every 30 minutes`, `P1M` or a preset (`daily`).
     Interval(Interval),
     /// A JSON object.
     Rule(StructuredRule),
@@ -68,7 +70,7 @@ pub enum Kind {
 const MAX_TEXT: usize = 1_000;
 
 impl Schedule {
-    /// Parses any notation: cron, a nickname or preset, an interval, a JSON rule, an RRULE, or
+    /// Parses any notation: cron or a nickname, an interval or a preset, a JSON rule, an RRULE, or
     /// `at` a time.
     ///
     /// # Errors
@@ -85,14 +87,10 @@ impl Schedule {
     pub fn parse(text: &str) -> Result<Schedule, ScheduleError> {
         let trimmed = text.trim_ascii();
         if starts_with_ignoring_case(trimmed, "RRULE") {
-            let rules = RuleSet::parse(trimmed).map_err(|error| {
-                let plain = ScheduleError::new(error.to_string());
-                match error.hint() {
-                    Some(hint) => plain.with_hint(hint),
-                    None => plain,
-                }
-            })?;
-            return Ok(Kind::RRule(Box::new(rules)).into());
+            return parse_rrule(trimmed);
+        }
+        if starts_with_ignoring_case(trimmed, "FREQ=") {
+            return parse_rrule(&format!("RRULE:{trimmed}"));
         }
         if text.len() > MAX_TEXT {
             return Err(ScheduleError::new(format!(
@@ -109,12 +107,12 @@ impl Schedule {
         if starts_with_ignoring_case(trimmed, "at ") {
             return At::parse(trimmed).map(|at| Kind::At(at).into());
         }
-        // A cron expression has at least three words, an interval has one.
+        if interval::is_in_words(trimmed) {
+            return Interval::parse(trimmed).map(|interval| Kind::Interval(interval).into());
+        }
+        // A cron expression has at least three words, an interval in shorthand has one.
         if trimmed.starts_with('@') || trimmed.split_ascii_whitespace().nth(2).is_some() {
             return CronSpec::parse(trimmed).map(|cron| Kind::Cron(Arc::new(cron)).into());
-        }
-        if let Some(expression) = preset(trimmed) {
-            return CronSpec::parse(expression).map(|cron| Kind::Cron(Arc::new(cron)).into());
         }
         Interval::parse(text).map(|interval| Kind::Interval(interval).into())
     }
@@ -177,15 +175,15 @@ impl Schedule {
 pub(crate) const NOTATIONS: &str = "Write a cron expression (0 9 * * MON-FRI), an interval (90m, P1M), \
      a JSON rule ({\"every\":2,\"unit\":\"week\"}), an RRULE, or \"at\" and a time.";
 
-fn preset(text: &str) -> Option<&'static str> {
-    match text {
-        "hourly" => Some("@hourly"),
-        "daily" => Some("@daily"),
-        "weekly" => Some("@weekly"),
-        "monthly" => Some("@monthly"),
-        "yearly" => Some("@yearly"),
-        _ => None,
-    }
+fn parse_rrule(text: &str) -> Result<Schedule, ScheduleError> {
+    let rules = RuleSet::parse(text).map_err(|error| {
+        let plain = ScheduleError::new(error.to_string());
+        match error.hint() {
+            Some(hint) => plain.with_hint(hint),
+            None => plain,
+        }
+    })?;
+    Ok(Kind::RRule(Box::new(rules)).into())
 }
 
 fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {

@@ -143,6 +143,7 @@ fn of_rule(rule: &StructuredRule) -> i64 {
             shortest(&[days], Some(period)).unwrap_or(period)
         }
         (Unit::Month, _) => every * MONTH,
+        (Unit::Year, _) => every * 12 * MONTH,
     }
 }
 

@@ -65,17 +65,17 @@ fn descriptions_are_precise_where_cronstrue_is_ambiguous() {
             "minutes 31 through 51 past the hour",
             "Every 1 minute, minutes 31 through 51 past the hour",
         ),
-        // A step that is longer than its field has a single value.
-        ("*/90 * * * *", "every hour", "Every 90 minutes"),
+        // A step that is as long as its field has a single value.
+        ("*/60 * * * *", "every hour", "Every 60 minutes"),
         (
-            "30-59/90 9 * * *",
+            "30-59/60 9 * * *",
             "at 09:30",
-            "Every 90 minutes, minutes 30 through 59 past the hour, between 09:00 and 09:59",
+            "Every 60 minutes, minutes 30 through 59 past the hour, between 09:00 and 09:59",
         ),
         (
-            "0 9 */40 * *",
+            "0 9 */31 * *",
             "at 09:00, on day 1 of the month",
-            "At 09:00, every 40 days in a month",
+            "At 09:00, every 31 days in a month",
         ),
         // Ranges next to steps.
         (

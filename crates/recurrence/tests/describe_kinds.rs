@@ -34,9 +34,13 @@ fn intervals() {
 #[test]
 fn presets() {
     check(&[
+        ("@hourly", "every hour"),
+        ("@daily", "at 00:00"),
+        ("@weekly", "at 00:00, only on Sunday"),
         ("hourly", "every hour"),
-        ("daily", "at 00:00"),
-        ("weekly", "at 00:00, only on Sunday"),
+        ("daily", "every day"),
+        ("weekly", "every week"),
+        (r#"{"every":2,"unit":"year"}"#, "every 2 years"),
         (
             "@yearly",
             "at 00:00, on day 1 of the month, only in January",

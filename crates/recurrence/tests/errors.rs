@@ -16,9 +16,13 @@ const DAY_OF_MONTH: &str = "1-31, L, LW or a day with W";
 const DAY_OF_WEEK: &str = "0-7 or SUN-SAT, with #1 to #5, #L or L";
 const UNIT: &str = "s, m (minutes), h, d, w or mo (months)";
 const DURATION: &str = "a form such as P1D, P2W, P6M, PT15M or P1DT12H";
-const PRESET: &str = "every-N- and seconds, minutes, hours, days, weeks or months";
+const PRESET: &str = "every-N- and seconds, minutes, hours, days, weeks, months or years";
 const TIMESTAMP: &str = "a form such as at 2027-01-31T09:00:00 or at 2027-01-31T09:00:00+01:00";
-const RULE_UNIT: &str = r#""minute", "hour", "day", "week" or "month""#;
+const RULE_UNIT: &str = r#""minute", "hour", "day", "week", "month" or "year""#;
+const RULE_KEYS: &str =
+    "every, unit, days_of_week, week_parity, between_hours, day_of_month or nth_weekday";
+const WORDS: &str = "numbers and seconds, minutes, hours, days, weeks, months or years";
+const IN_WORDS: &str = "Such as 30 seconds, every 2 days, or every hour. For days of the week write a cron expression.";
 const WEEKDAYS: &str = r#"a list of weekdays: "mon" to "sun", or 1 (Monday) to 7 (Sunday)"#;
 
 /// Text, problem, what is expected (empty where the message has no such part), hint.
@@ -44,7 +48,17 @@ const CRON: &[Case] = &[
     ("30/10 * * * *", r#"cron minute "30/10" steps from a single value"#, SIXTY, Some("Write a range: 30-59/10.")),
     ("*/0 * * * *", r#"cron minute "*/0" has step "0""#, "a whole number above 0", None),
     ("*/ * * * *", r#"cron minute "*/" has step """#, "a whole number above 0", None),
-    ("*,5 * * * *", r#"cron minute "*" can't be part of a list"#, SIXTY, None),
+    ("*/100 * * * *", r#"cron minute "*/100" has step "100""#, "at most 60",
+     Some("A step begins anew with every hour; the interval 100m goes on.")),
+    ("*/100 * * * * *", r#"cron second "*/100" has step "100""#, "at most 60",
+     Some("A step begins anew with every minute; the interval 100s goes on.")),
+    ("0 */25 * * *", r#"cron hour "*/25" has step "25""#, "at most 24",
+     Some("A step begins anew with every day; the interval 25h goes on.")),
+    ("0-30/61 * * * *", r#"cron minute "0-30/61" has step "61""#, "at most 60", None),
+    ("0 0 * * */8", r#"cron day of week "*/8" has step "8""#, "at most 7",
+     Some("A step begins anew with every week; the interval 8d goes on.")),
+    ("$ * * * *", r#"cron minute "$" is not a value of this field"#, SIXTY, None),
+    ("?,5 * * * *", r#"cron minute "?" is not a value of this field"#, SIXTY, None),
     ("? * * * *", r#"cron minute "?" is not a value of this field"#, SIXTY, None),
     ("0 0 15W5 * *", r#"cron day of month "15W5" is not a value of this field"#, DAY_OF_MONTH, None),
     ("0 0 L-1 * *", r#"cron day of month "L-1" is not a value of this field"#, DAY_OF_MONTH, None),
@@ -107,6 +121,30 @@ const INTERVALS: &[Case] = &[
         r#"preset "every-3-fortnights" is unknown"#,
         PRESET,
         Some("Such as every-30-minutes."),
+    ),
+    (
+        "every monday",
+        r#"interval "every monday" is not understood"#,
+        WORDS,
+        Some(IN_WORDS),
+    ),
+    (
+        "every days",
+        r#"interval "every days" is not understood"#,
+        WORDS,
+        Some(IN_WORDS),
+    ),
+    (
+        "1 day 2",
+        r#"interval "1 day 2" is not understood"#,
+        WORDS,
+        Some(IN_WORDS),
+    ),
+    (
+        "0 days",
+        r#"interval "0 days" is zero"#,
+        "a positive length",
+        None,
     ),
     (
         "P1",
@@ -181,15 +219,57 @@ const RULES: &[Case] = &[
         None,
     ),
     (
-        r#"{"every":1,"unit":"year"}"#,
-        r#"rule has unit "year""#,
+        r#"{"every":1,"unit":"decade"}"#,
+        r#"rule has unit "decade""#,
         RULE_UNIT,
+        None,
+    ),
+    (
+        r#"{"every":1001,"unit":"year"}"#,
+        "rule has every 1001",
+        "a whole number from 1 to 1000",
         None,
     ),
     (
         r#"{"every":1,"unit":"day","on":1}"#,
         r#"rule has unknown key "on""#,
-        "every, unit, days_of_week, week_parity, between_hours, day_of_month or nth_weekday",
+        RULE_KEYS,
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"day","day_of_weeks":[1]}"#,
+        r#"rule has unknown key "day_of_weeks""#,
+        RULE_KEYS,
+        Some("Did you mean \"days_of_week\"?"),
+    ),
+    (
+        r#"{"every":1,"unit":"day","startAt":"2027-01-01T00:00:00Z"}"#,
+        r#"rule has unknown key "startAt""#,
+        RULE_KEYS,
+        Some("Bounds are no part of a schedule: give starts_at as an argument of its own."),
+    ),
+    (
+        r#"{"every":{"interval":2}}"#,
+        r#"rule has every {"interval":2}"#,
+        r#"a whole number, or {"interval":2,"unit":"week"}"#,
+        None,
+    ),
+    (
+        r#"{"every":{"interval":2,"unit":"week"},"unit":"day"}"#,
+        "rule has both unit and every.unit",
+        "one of them",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"week","daysOfWeek":[1],"days_of_week":[2]}"#,
+        "rule has both days_of_week and daysOfWeek",
+        "one of them",
+        None,
+    ),
+    (
+        r#"{"every":1,"unit":"hour","betweenHoursEnd":6}"#,
+        "rule has betweenHoursEnd without betweenHoursStart",
+        "both or neither",
         None,
     ),
     (
@@ -219,7 +299,7 @@ const RULES: &[Case] = &[
     (
         r#"{"every":1,"unit":"day","day_of_month":3}"#,
         r#"rule has day_of_month or nth_weekday with unit "day""#,
-        r#"unit "month""#,
+        r#"unit "month" or "year""#,
         None,
     ),
     (
@@ -260,6 +340,13 @@ const TEXTS: &[Case] = &[
     ("at 2027-01-31T09:00:60", r#"time "at 2027-01-31T09:00:60" is not a timestamp"#, TIMESTAMP, None),
     ("at 2027-01-31T09:00:00+25", r#"time "at 2027-01-31T09:00:00+25" is not a timestamp"#, TIMESTAMP, None),
     ("[1]", r#"schedule "[1]" is in no known notation"#, "", Some(NOTATIONS)),
+    ("at 2027-1-31T09:00:00.5", r#"time "at 2027-1-31T09:00:00.5" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T9:00:00.25", r#"time "at 2027-01-31T9:00:00.25" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:5", r#"time "at 2027-01-31T09:00:5" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:00Z00", r#"time "at 2027-01-31T09:00:00Z00" is not a timestamp"#, TIMESTAMP, None),
+    ("at 2027-01-31T09:00:00+01:", r#"time "at 2027-01-31T09:00:00+01:" is not a timestamp"#, TIMESTAMP, None),
+    ("at 0001-01-01T01:00:00+14", r#"time "at 0001-01-01T01:00:00+14" is not a timestamp"#, TIMESTAMP, None),
+    ("at 9999-12-31T23:00:00-02:00", r#"time "at 9999-12-31T23:00:00-02:00" is not a timestamp"#, TIMESTAMP, None),
     ("at 2027-01-31", r#"time "at 2027-01-31" is not a timestamp"#, TIMESTAMP, None),
 ];
 

@@ -1,3 +1,6 @@
--- The keys of an object, each with its value as JSON and as text.
+-- The keys of an object, each with its value as JSON, whether that is null, and the value as text. An object or an
+-- array may be large and comes without its text.
 -- $1 jsonb: changes
-SELECT e.key, e.value, e.value #>> '{}' FROM jsonb_each($1) AS e
+SELECT e.key, e.value, jsonb_typeof(e.value) = 'null',
+       CASE WHEN jsonb_typeof(e.value) NOT IN ('object', 'array') THEN e.value #>> '{}' END
+  FROM jsonb_each($1) AS e

@@ -95,8 +95,8 @@ fn a_large_backlog_is_drained_in_little_memory_beside_other_work() {
     );
     assert_eq!(dispatcher(&mut session, "app"), pid, "it is still the same");
     let row = &session.rows(
-        "SELECT (SELECT count(*) FROM recur_internal.live_dispatches WHERE provider = 'p'), (SELECT count(*) FROM recur_internal.timers
-                                                                                     WHERE run_count = 1)",
+        "SELECT (SELECT count(*) FROM recur_internal.live_dispatches WHERE provider = 'p'),
+                (SELECT count(*) FROM recur_internal.timers WHERE run_count = 1)",
         &[],
     )[0];
     assert_eq!(
@@ -118,7 +118,8 @@ fn a_shutdown_does_not_wait_for_the_end_of_a_drain() {
     cluster.launch();
     let mut session = cluster.session("app");
     let row = &session.rows(
-        "SELECT count(*), (SELECT count(*) FROM recur_internal.timers WHERE run_count = 1) FROM recur_internal.live_dispatches",
+        "SELECT count(*), (SELECT count(*) FROM recur_internal.timers WHERE run_count = 1)
+           FROM recur_internal.live_dispatches",
         &[],
     )[0];
     let (rows, advanced): (i64, i64) = (row.get(0), row.get(1));

@@ -1,4 +1,5 @@
-//! What takes long, and longer still when `make test-crash` or `make chaos` ask for it: crashes, chaos, a large backlog.
+//! What takes long, and longer still when `make test-crash` or `make chaos` ask for it: crashes, chaos, a large
+//! backlog.
 
 mod chaos;
 mod consumers;

@@ -63,14 +63,17 @@ impl<J: Json> Change<J> {
         environment: &Environment<'_>,
     ) -> Result<Option<Change<J>>, Invalid> {
         let mut after = before.clone();
-        let mut changed = Vec::new();
         for (column, value) in changes.iter() {
-            let value = checked(column, value, environment)?;
-            if before.get(column) != value {
-                changed.push(column);
-                assign(&mut after, column, value);
-            }
+            assign(&mut after, column, checked(column, value, environment)?);
         }
+        adjust_grace(&before.definition, &mut after.definition, changes);
+        let named = changes.iter().map(|(column, _)| column);
+        let derived = [Column::MisfireGrace].into_iter();
+        let derived = derived.filter(|column| changes.get(*column).is_none());
+        let changed: Vec<Column> = named
+            .chain(derived)
+            .filter(|column| before.get(*column) != after.get(*column))
+            .collect();
         if changed.is_empty() {
             return Ok(None);
         }
@@ -105,15 +108,16 @@ impl<J: Json> Change<J> {
     ) -> Result<Update<J>, Invalid> {
         let Change {
             mut before,
-            after,
-            changed,
+            mut after,
+            mut changed,
             wants_enabled,
         } = self;
-        let stored = before.timer.clone();
-        if withdrawn.count > 0 {
-            before.timer.run_count -= withdrawn.count;
-            before.timer.last_run_at = withdrawn.last_run_at;
+        let is_counted_from_now = after.definition.fill_in_start(now, environment)?;
+        if is_counted_from_now && !changed.contains(&Column::StartsAt) {
+            changed.push(Column::StartsAt);
         }
+        let stored = before.timer.clone();
+        before.timer.withdraw(withdrawn, now);
         let turn = Turn {
             definition: &after.definition,
             changed: &changed,
@@ -136,8 +140,14 @@ impl<J: Json> Change<J> {
         let changes_tenant = changed.contains(&Column::Tenant);
         let is_moved = changed.iter().any(|column| column.is_identity());
         let action = Action { timer, ..after };
-        events.extend(switch.map(|kind| switched(kind, &action.timer)));
-        events.extend(updated(&before, &action, &changed, switch.is_some()));
+        // What people saw as the next run may have been ahead of its time.
+        before.timer.next_run_at = stored.next_due();
+        let number = Some(withdrawn.count).filter(|count| *count > 0);
+        let switched = switch.map(|kind| switched(kind, &action.timer));
+        events.extend(switched.map(|event| event.with_some("withdrawn", number)));
+        let number = number.filter(|_| switch.is_none());
+        let updated = updated(&before, &action, &changed, switch.is_some());
+        events.extend(updated.map(|event| event.with_some("withdrawn", number)));
         Ok(Update {
             promotes_duplicate: is_moved && !before.duplicate,
             changes_tenant,
@@ -146,6 +156,16 @@ impl<J: Json> Change<J> {
             changed,
             events,
         })
+    }
+}
+
+/// The default of misfire_grace depends on misfire.
+fn adjust_grace<J: Json>(before: &Definition<J>, after: &mut Definition<J>, changes: &Changes<J>) {
+    let is_named = changes.get(Column::MisfireGrace).is_some();
+    if after.skips_misfires() {
+        after.fill_in_grace();
+    } else if before.skips_misfires() && !is_named {
+        after.drop_default_grace();
     }
 }
 

@@ -76,7 +76,8 @@ fn what_an_action_has_already_is_no_change() {
 
 #[test]
 fn values_are_checked_as_on_creation_of_paused_actions_too() {
-    for before in [running([]), paused([])] {
+    let started = || (Column::StartsAt, at("2027-03-01T00:00:00Z").into());
+    for before in [running([started()]), paused([started()])] {
         for (column, value, message) in [
             (
                 Column::Name,
@@ -106,7 +107,7 @@ fn values_are_checked_as_on_creation_of_paused_actions_too() {
             (
                 Column::Schedule,
                 "at 2020-01-01T00:00:00".into(),
-                "invalid schedule \"at 2020-01-01T00:00:00\": it has no occurrence within starts_at and ends_at",
+                "invalid schedule \"at 2020-01-01T00:00:00\": its time has passed, it was 2020-01-01 00:00:00+00",
             ),
             (
                 Column::EndsAt,

@@ -3,7 +3,6 @@
 use super::columns::{Column, DefaultValue, MAINTAINED};
 use super::definition::default_value;
 use super::invalid::{Code, Invalid};
-use super::nearest::nearest;
 use super::value::{Json, Value};
 
 /// Columns with the values that they are to have, each column at most once.
@@ -141,7 +140,7 @@ fn or_null<J: Json>(default: DefaultValue) -> Value<J> {
 fn hint(key: &str) -> String {
     let names: Vec<&str> = Column::ALL.iter().map(|column| column.name()).collect();
     let all = format!("What can be changed: {}.", names.join(", "));
-    match nearest(key, names.iter().copied()) {
+    match recurrence::nearest_name(key, names.iter().copied()) {
         Some(meant) => format!("Did you mean {meant}? {all}"),
         None => all,
     }

@@ -178,8 +178,8 @@ columns! {
     Schedule: "schedule", Kind::Schedule, DefaultValue::Required;
     /// The time zone that the schedule is read in; the default is a setting.
     Timezone: "timezone", Kind::Timezone, DefaultValue::Computed;
-    /// Nothing fires before it; the default is the moment of creation.
-    StartsAt: "starts_at", Kind::Instant, DefaultValue::Computed;
+    /// Nothing fires before it. A schedule that is counted from it has one, by default the moment of creation.
+    StartsAt: "starts_at", Kind::Instant, DefaultValue::Null;
     /// Nothing that is scheduled later fires.
     EndsAt: "ends_at", Kind::Instant, DefaultValue::Null;
     /// The action ends after this number of runs.
@@ -200,9 +200,9 @@ columns! {
     DedupKey: "dedup_key", Kind::Name, DefaultValue::Null;
     /// Occurrences that were missed.
     Misfire: "misfire", Kind::Choice(MISFIRE), DefaultValue::Text(Misfire::Once.as_str());
-    /// An occurrence older than this is not made up for.
+    /// An occurrence older than this is not made up for. With misfire skip there is one, by default a minute.
     MisfireGrace: "misfire_grace", ANY_TIME, DefaultValue::Null;
-    /// How many missed occurrences are made up for at once.
+    /// How many missed occurrences of one outage are made up for.
     CatchupLimit: "catchup_limit", AT_LEAST_1, DefaultValue::Int(100);
     /// While an earlier dispatch is unfinished; the default depends on the context.
     Overlap: "overlap", Kind::Choice(OVERLAP), DefaultValue::Computed;
@@ -292,10 +292,10 @@ impl Column {
         )
     }
 
-    /// Does an upsert that leaves the column out keep the value? The state is an operator's, and a computed default
-    /// would change with each upsert.
+    /// Does an upsert that leaves the column out keep the value? The state is an operator's. A computed default, and
+    /// the moment from which a schedule is counted, would change with each upsert.
     pub fn is_kept_by_upsert(self) -> bool {
-        self.is_state() || self.spec().default == DefaultValue::Computed
+        self.is_state() || self == Column::StartsAt || self.spec().default == DefaultValue::Computed
     }
 }
 
@@ -373,7 +373,7 @@ mod tests {
             .collect();
         assert_eq!(
             nullable.join(" "),
-            "subject description ends_at max_runs dedup_key misfire_grace horizon horizon_count lock_group \
+            "subject description starts_at ends_at max_runs dedup_key misfire_grace horizon horizon_count lock_group \
              notify_channel primary_agent fallback_agent contact mute_interval context paused_reason"
         );
     }

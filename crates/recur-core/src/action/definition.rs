@@ -3,15 +3,19 @@
 use chrono::{DateTime, Utc};
 
 use super::changes::Changes;
-use super::check::checked;
+use super::check::{self, checked};
 use super::columns::{Column, DefaultValue, OVERLAP_WITH_CONTEXT, OVERLAP_WITHOUT_CONTEXT};
 use super::environment::Environment;
 use super::interval::Interval;
 use super::invalid::Invalid;
 use super::value::{Json, Value, instant_text};
+use crate::policy::{DEFAULT_GRACE, Misfire};
 
 /// The most bytes of all names of an identity: an entry of a B-tree holds 2,704, the owner and headers included.
 const MAX_IDENTITY_BYTES: usize = 2_500;
+
+/// The misfire_grace of an action with misfire skip that sets none.
+const GRACE_OF_SKIP: Interval = Interval::seconds(DEFAULT_GRACE.num_seconds());
 
 /// The values of all columns of [`Column::DEFINITION`].
 #[derive(Clone, Debug, PartialEq)]
@@ -29,13 +33,15 @@ impl<J: Json> Definition<J> {
         let value = |column: Column| match changes.given(column) {
             Some(value) => checked(column, value, environment),
             None => default_value(column.spec().default)
-                .or_else(|| computed(column, changes, now, environment))
+                .or_else(|| computed(column, changes, environment))
                 .ok_or_else(|| Invalid::missing(column.name())),
         };
         let values = Column::DEFINITION.iter().map(|column| value(*column));
-        let definition = Definition {
+        let mut definition = Definition {
             values: values.collect::<Result<_, _>>()?,
         };
+        definition.fill_in_start(now, environment)?;
+        definition.fill_in_grace();
         definition.check_together()?;
         Ok(definition)
     }
@@ -61,6 +67,39 @@ impl<J: Json> Definition<J> {
         if let Some(place) = self.values.get_mut(column as usize) {
             *place = value;
         }
+    }
+
+    /// A schedule that is counted from its start, and has none, is counted from now. True if it is.
+    pub(super) fn fill_in_start(
+        &mut self,
+        now: DateTime<Utc>,
+        environment: &Environment<'_>,
+    ) -> Result<bool, Invalid> {
+        let schedule = check::schedule(Column::Schedule.name(), self.schedule(), environment)?;
+        let is_counted_from_now = self.starts_at().is_none() && schedule.needs_start();
+        if is_counted_from_now {
+            self.set(Column::StartsAt, Value::Instant(now));
+        }
+        Ok(is_counted_from_now)
+    }
+
+    /// With misfire skip there is a grace.
+    pub(super) fn fill_in_grace(&mut self) {
+        if self.skips_misfires() && self.get(Column::MisfireGrace).is_null() {
+            self.set(Column::MisfireGrace, Value::Interval(GRACE_OF_SKIP));
+        }
+    }
+
+    /// Without misfire skip, the default of its grace is no longer in force.
+    pub(super) fn drop_default_grace(&mut self) {
+        if self.get(Column::MisfireGrace).as_interval() == Some(GRACE_OF_SKIP) {
+            self.set(Column::MisfireGrace, Value::Null);
+        }
+    }
+
+    /// Is the misfire policy skip?
+    pub(super) fn skips_misfires(&self) -> bool {
+        self.text(Column::Misfire) == Some(Misfire::Skip.as_str())
     }
 
     /// Refuses values that are right by themselves but not together.
@@ -177,12 +216,10 @@ pub(super) fn default_value<J: Json>(default: DefaultValue) -> Option<Value<J>> 
 fn computed<J: Json>(
     column: Column,
     changes: &Changes<J>,
-    now: DateTime<Utc>,
     environment: &Environment<'_>,
 ) -> Option<Value<J>> {
     match column {
         Column::Timezone => Some(environment.default_timezone.name().into()),
-        Column::StartsAt => Some(Value::Instant(now)),
         Column::Overlap => Some(match changes.given(Column::Context) {
             Some(_) => OVERLAP_WITH_CONTEXT.into(),
             None => OVERLAP_WITHOUT_CONTEXT.into(),

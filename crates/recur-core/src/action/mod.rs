@@ -22,6 +22,8 @@ mod check;
 mod check_tests;
 pub mod columns;
 mod definition;
+#[cfg(test)]
+mod derived_tests;
 mod effect;
 #[cfg(test)]
 mod effect_tests;
@@ -32,7 +34,6 @@ mod existing;
 mod fixtures;
 mod interval;
 mod invalid;
-mod nearest;
 mod runs;
 mod state;
 #[cfg(test)]
@@ -50,6 +51,6 @@ pub use event::{Detail, Event, EventKind};
 pub use existing::OnExisting;
 pub use interval::Interval;
 pub use invalid::{Code, Invalid};
-pub use runs::is_resumable;
+pub use runs::{is_resumable, warning};
 pub use state::{Action, Timer};
 pub use value::{Json, Value};

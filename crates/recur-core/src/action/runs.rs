@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use recurrence::{Bounds, OnFold, OnGap, Recurrence, RecurrenceError};
+use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, RecurrenceError};
 
 use super::check;
 use super::columns::Column;
@@ -30,14 +30,22 @@ fn recurrence<J: Json>(
     definition: &Definition<J>,
     environment: &Environment<'_>,
 ) -> Result<Option<Recurrence>, Invalid> {
-    let text = definition.schedule();
-    let schedule = check::schedule(Column::Schedule.name(), text, environment)?;
-    let zone = check::zone(Column::Timezone.name(), definition.timezone())?;
     let bounds = Bounds {
         starts_at: definition.starts_at(),
         ends_at: definition.ends_at(),
         max_runs: None,
     };
+    recurrence_within(bounds, definition, environment)
+}
+
+fn recurrence_within<J: Json>(
+    bounds: Bounds,
+    definition: &Definition<J>,
+    environment: &Environment<'_>,
+) -> Result<Option<Recurrence>, Invalid> {
+    let text = definition.schedule();
+    let schedule = check::schedule(Column::Schedule.name(), text, environment)?;
+    let zone = check::zone(Column::Timezone.name(), definition.timezone())?;
     let on_gap: OnGap = policy(definition, Column::OnDstGap)?;
     let on_fold: OnFold = policy(definition, Column::OnDstFold)?;
     match Recurrence::new(schedule, zone, bounds, on_gap, on_fold) {
@@ -79,14 +87,61 @@ pub(super) fn first_run<J: Json>(
         );
     }
     check_spacing(definition, environment)?;
-    next_run(definition, after, environment)?.ok_or_else(|| {
-        Invalid::argument(
-            "schedule",
-            definition.schedule(),
-            "it has no occurrence within starts_at and ends_at",
-        )
-        .with_hint("recur.preview shows the occurrences of a schedule.")
-    })
+    match next_run(definition, after, environment)? {
+        Some(first) => Ok(first),
+        None => Err(no_first_run(definition, now, environment)),
+    }
+}
+
+/// What the author of a new action has to know: that it falls silent for more than a year. Schedules that can't cost
+/// no search.
+pub fn warning<J: Json>(
+    action: &Action<J>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Option<String> {
+    let definition = &action.definition;
+    let text = definition.schedule();
+    let schedule = check::schedule(Column::Schedule.name(), text, environment).ok()?;
+    if !schedule.may_fall_silent() {
+        return None;
+    }
+    let bounds = Bounds {
+        starts_at: definition.starts_at(),
+        ends_at: definition.ends_at(),
+        max_runs: definition
+            .max_runs()
+            .and_then(|runs| u32::try_from(runs).ok()),
+    };
+    let from = definition.starts_at().map_or(now, |start| start.max(now));
+    recurrence_within(bounds, definition, environment)
+        .ok()??
+        .warning(from)
+}
+
+/// Why a schedule has no occurrence: a single time may have passed, and other schedules lie outside of the bounds.
+fn no_first_run<J: Json>(
+    definition: &Definition<J>,
+    now: DateTime<Utc>,
+    environment: &Environment<'_>,
+) -> Invalid {
+    let text = definition.schedule();
+    let refused = |problem: &str| Invalid::argument("schedule", text, problem);
+    let schedule = check::schedule(Column::Schedule.name(), text, environment);
+    let is_single = schedule.is_ok_and(|schedule| matches!(schedule.kind(), Kind::At(_)));
+    let passed = is_single
+        .then(|| recurrence_within(Bounds::default(), definition, environment).ok()?)
+        .flatten()
+        .and_then(|recurrence| recurrence.previous_or_at(now));
+    match passed {
+        Some(occurrence) => refused(&format!(
+            "its time has passed, it was {}",
+            instant_text(occurrence.at)
+        ))
+        .with_hint("recur.enqueue makes a dispatch that is due at once."),
+        None => refused("it has no occurrence within starts_at and ends_at")
+            .with_hint("recur.preview shows the occurrences of a schedule."),
+    }
 }
 
 /// The answer depends on the schedule alone, never on the moment of the question.
@@ -197,5 +252,32 @@ pub(super) fn due_at<J: Json>(
     match definition.has_horizon() {
         true => next_run_at.map(|next| next.min(now)),
         false => next_run_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::create;
+    use super::super::fixtures::{arguments, environment, now};
+    use super::*;
+
+    #[test]
+    fn an_action_that_falls_silent_is_warned_of() {
+        for (schedule, expected) in [
+            ("0 9 * * *", None),
+            (
+                "0 9 29 2 *",
+                Some("after 2028-02-29 there is no run until 2032-02-29"),
+            ),
+            ("0 9 29 2 +MON", Some("there is no run until 2044-02-29")),
+        ] {
+            let created = create(
+                &arguments([(Column::Schedule, schedule.into())]),
+                now(),
+                &environment(),
+            );
+            let found = warning(&created.unwrap().action, now(), &environment());
+            assert_eq!(found.as_deref(), expected, "{schedule}");
+        }
     }
 }

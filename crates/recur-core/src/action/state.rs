@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::change::Withdrawn;
 use super::columns::Column;
 use super::definition::Definition;
 use super::value::{Json, Value};
@@ -15,8 +16,12 @@ pub struct Timer {
     pub next_run_at: Option<DateTime<Utc>>,
     /// When the dispatcher looks at the action; None while not enabled.
     pub due_at: Option<DateTime<Utc>>,
-    /// The occurrence that was dispatched last.
+    /// The latest occurrence that was dispatched, also ahead of its time.
     pub last_run_at: Option<DateTime<Utc>>,
+    /// The first dispatch that is ahead of its time.
+    pub next_ahead: Option<DateTime<Utc>>,
+    /// While dispatches are ahead of their time: the latest occurrence that has come due.
+    pub ran_at: Option<DateTime<Utc>>,
     /// How many occurrences have been dispatched.
     pub run_count: i64,
     /// How often in a row the action could not be evaluated.
@@ -27,6 +32,35 @@ pub struct Timer {
     pub ended_reason: Option<String>,
     /// While paused: the first occurrence that is missed.
     pub missed_from: Option<DateTime<Utc>>,
+}
+
+impl Timer {
+    /// When the action runs next, dispatched already or not.
+    pub fn next_due(&self) -> Option<DateTime<Utc>> {
+        let runs = [self.next_ahead, self.next_run_at].into_iter().flatten();
+        runs.min().filter(|_| self.enabled)
+    }
+
+    /// When the action ran last: the latest occurrence that has come due.
+    pub fn last_due(&self) -> Option<DateTime<Utc>> {
+        match self.next_ahead {
+            Some(_) => self.ran_at,
+            None => self.last_run_at,
+        }
+    }
+
+    /// Dispatches that were ahead of their time are withdrawn, and are no longer among the runs.
+    pub(super) fn withdraw(&mut self, withdrawn: Withdrawn, now: DateTime<Utc>) {
+        if withdrawn.count == 0 {
+            return;
+        }
+        self.run_count -= withdrawn.count;
+        let ran_at = self.ran_at.filter(|_| self.next_ahead.is_some());
+        self.last_run_at = withdrawn.last_run_at.max(ran_at);
+        // A dispatch that was cancelled ahead of its time stays, so that its occurrence is not dispatched again.
+        self.next_ahead = self.last_run_at.filter(|last| *last > now);
+        self.ran_at = ran_at.filter(|_| self.next_ahead.is_some());
+    }
 }
 
 /// An action: its definition and its state.

@@ -1,10 +1,10 @@
 //! What follows from a change of the state: pauses, resumptions, ends, and dispatches that were created ahead.
 
 use super::fixtures::{
-    Text, all_shown, at, change, environment, json, now, paused, refuses, running, tomorrow,
-    update, withdrawing,
+    Text, all_shown, at, change, changes, environment, json, now, paused, refuses, running,
+    tomorrow, update, withdrawing,
 };
-use super::{Code, Column, Interval, Timer, Value, Withdrawn, pause, resume};
+use super::{Action, Code, Column, Interval, Timer, Value, Withdrawn, pause, resume};
 
 #[test]
 fn a_pause() {
@@ -189,6 +189,87 @@ fn what_was_created_ahead_is_created_again() {
     );
 }
 
+/// An action of three runs, all ahead of their time, that ran yesterday.
+fn with_all_ahead() -> Action<Text> {
+    let mut action = running([(Column::MaxRuns, 4.into())]);
+    action.timer = Timer {
+        enabled: true,
+        run_count: 4,
+        last_run_at: Some(at("2027-04-04T09:00:00Z")),
+        next_ahead: Some(tomorrow()),
+        ran_at: Some(at("2027-03-31T09:00:00Z")),
+        due_at: Some(tomorrow()),
+        ..Timer::default()
+    };
+    action
+}
+
+#[test]
+fn what_is_ahead_is_the_next_run_and_not_the_last() {
+    let timer = with_all_ahead().timer;
+    assert_eq!(timer.next_due(), Some(tomorrow()));
+    assert_eq!(timer.last_due(), Some(at("2027-03-31T09:00:00Z")));
+    let timer = Timer {
+        next_ahead: None,
+        next_run_at: Some(tomorrow()),
+        ..timer
+    };
+    assert_eq!(timer.next_due(), Some(tomorrow()));
+    assert_eq!(timer.last_due(), Some(at("2027-04-04T09:00:00Z")));
+    let disabled = Timer {
+        enabled: false,
+        next_ahead: Some(tomorrow()),
+        ..timer
+    };
+    assert_eq!(disabled.next_due(), None);
+}
+
+#[test]
+fn an_action_whose_runs_are_all_ahead_can_be_paused_and_edited() {
+    let before = with_all_ahead();
+    let paused = withdrawing(&before, [(Column::Enabled, false.into())]);
+    assert_eq!(
+        paused.action.timer,
+        Timer {
+            run_count: 1,
+            last_run_at: Some(at("2027-04-01T09:00:00Z")),
+            missed_from: Some(tomorrow()),
+            ..Timer::default()
+        }
+    );
+    assert_eq!(all_shown(&paused.events), ["action.paused withdrawn=3"]);
+    let edited = withdrawing(&before, [(Column::Priority, 1.into())]);
+    let timer = edited.action.timer;
+    assert_eq!(
+        (timer.next_run_at, timer.next_ahead, timer.run_count),
+        (Some(tomorrow()), None, 1)
+    );
+    assert_eq!(
+        all_shown(&edited.events),
+        ["action.updated old={priority=0}, new={priority=1}, withdrawn=3"]
+    );
+}
+
+/// Its occurrence would otherwise be dispatched again.
+#[test]
+fn what_was_cancelled_ahead_is_remembered() {
+    let before = with_all_ahead();
+    let cancelled = Some(at("2027-04-03T09:00:00Z"));
+    let withdrawn = Withdrawn {
+        count: 2,
+        last_run_at: cancelled,
+    };
+    let change = change(&before, &changes([(Column::Priority, 1.into())])).unwrap();
+    let timer = change.effect(withdrawn, now(), &environment());
+    let timer = timer.unwrap().action.timer;
+    assert_eq!(
+        (timer.last_run_at, timer.next_ahead),
+        (cancelled, cancelled)
+    );
+    assert_eq!(timer.last_due(), Some(at("2027-03-31T09:00:00Z")));
+    assert_eq!(timer.next_due(), Some(tomorrow()));
+}
+
 #[test]
 fn what_ended_ahead_is_revived() {
     let mut ended = paused([(Column::MaxRuns, 3.into())]);
@@ -211,7 +292,7 @@ fn what_ended_ahead_is_revived() {
         all_shown(&revived.events),
         [
             "action.updated old={priority=0, enabled=false, ended_reason=exhausted, next_run_at=NULL}, \
-          new={priority=1, enabled=true, ended_reason=NULL, next_run_at=2027-04-02 09:00:00+00}"
+          new={priority=1, enabled=true, ended_reason=NULL, next_run_at=2027-04-02 09:00:00+00}, withdrawn=3"
         ]
     );
     // Unless it is to be disabled: then it is paused.
@@ -234,7 +315,7 @@ fn what_ended_ahead_is_revived() {
     assert_eq!(
         all_shown(&kept.events),
         [
-            "action.paused ",
+            "action.paused withdrawn=3",
             "action.updated old={priority=0}, new={priority=1}"
         ]
     );

@@ -13,8 +13,32 @@ pub struct Decision {
     pub skipped: Vec<Skipped>,
     /// True if the action's earlier dispatches are to be cancelled.
     pub cancels_previous: bool,
+    /// The dispatches that are ahead of their time after that, staged ones apart.
+    pub ahead: Option<StillAhead>,
     /// What the action does after that.
     pub then: Then,
+}
+
+impl Decision {
+    /// Nothing fires, and the action ends.
+    pub(super) fn ending(reason: EndReason) -> Decision {
+        Decision {
+            fire: Vec::new(),
+            skipped: Vec::new(),
+            cancels_previous: false,
+            ahead: None,
+            then: Then::End(reason),
+        }
+    }
+}
+
+/// The dispatches that are ahead of their time after a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StillAhead {
+    /// The first of them.
+    pub first: DateTime<Utc>,
+    /// The latest occurrence that has come due since the last decision.
+    pub came_due: Option<DateTime<Utc>>,
 }
 
 /// A run of occurrences that do not fire.
@@ -48,6 +72,11 @@ pub enum Then {
         /// The next occurrence that is to be dispatched.
         next_run_at: DateTime<Utc>,
         /// When to decide again: at that occurrence, or earlier if it is dispatched ahead.
+        due_at: DateTime<Utc>,
+    },
+    /// All of its occurrences are dispatched, and some are ahead of their time: it ends when the last has come due.
+    Finish {
+        /// When to decide again: when the first of those ahead comes due.
         due_at: DateTime<Utc>,
     },
     /// It has ended.

@@ -7,13 +7,15 @@
 //! An action can also be staged: dispatched ahead of its instant, so that the instant itself costs only a
 //! notification. See [`Mode::Stage`].
 
+mod ahead;
 mod decision;
 mod missed;
 mod repeated;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Decision, EndReason, SkipReason, Skipped, Then};
+pub use ahead::Ahead;
+pub use decision::{Decision, EndReason, SkipReason, Skipped, StillAhead, Then};
 pub use repeated::Repeated;
 
 use crate::policy::{Horizon, Overlap, Policy};
@@ -30,6 +32,8 @@ pub struct Due<'a> {
     pub recurrence: &'a Recurrence,
     /// The earliest occurrence that has not been dispatched.
     pub next_run_at: Instant,
+    /// The dispatches that were ahead of their time after the last decision.
+    pub ahead: Option<Ahead>,
     /// How many dispatches the action has had.
     pub run_count: i64,
     /// How many it may have.
@@ -69,7 +73,7 @@ pub enum Mode {
     ///
     /// Left to its instant is an action that
     /// - may overlap with itself only under conditions, because they are not known before the instant,
-    /// - has a horizon, which dispatches ahead by itself,
+    /// - has a horizon, which dispatches ahead by itself, or dispatches ahead,
     /// - ends with these occurrences, because it can still be paused or edited, and an ended action can't,
     /// - is due already, or only after `until`.
     Stage {
@@ -106,6 +110,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 /// let due = Due {
 ///     recurrence: &recurrence,
 ///     next_run_at: noon,
+///     ahead: None,
 ///     run_count: 0,
 ///     max_runs: None,
 ///     policy: Policy {
@@ -133,7 +138,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 /// ```
 pub fn decide(due: &Due<'_>, now: Instant, mode: Mode) -> Option<Decision> {
     match mode {
-        Mode::Due => Some(due.decide(now)),
+        Mode::Due => Some(due.settle(now)),
         Mode::Stage { until } => due.stage(now, until),
     }
 }
@@ -152,12 +157,7 @@ pub fn share_of_batch(actions: usize) -> usize {
 
 impl Due<'_> {
     fn decide(&self, now: Instant) -> Decision {
-        let mut decision = Decision {
-            fire: Vec::new(),
-            skipped: Vec::new(),
-            cancels_previous: false,
-            then: Then::End(EndReason::Exhausted),
-        };
+        let mut decision = Decision::ending(EndReason::Exhausted);
         let runs_left = self.runs_left();
         if runs_left.is_some_and(|left| left <= 0) {
             return decision;
@@ -188,15 +188,10 @@ impl Due<'_> {
         let Policy {
             overlap, horizon, ..
         } = self.policy;
-        if overlap.needs_unfinished() || horizon.is_some() {
+        if overlap.needs_unfinished() || horizon.is_some() || self.ahead.is_some() {
             return None;
         }
-        let mut decision = Decision {
-            fire: Vec::new(),
-            skipped: Vec::new(),
-            cancels_previous: false,
-            then: Then::End(EndReason::Exhausted),
-        };
+        let mut decision = Decision::ending(EndReason::Exhausted);
         let lookahead = Horizon {
             reach: until - now,
             count: usize::MAX,
@@ -320,8 +315,14 @@ impl Due<'_> {
                 next_run_at: next,
                 due_at: due_at(next),
             },
-            None if self.recurrence.bounds().ends_at.is_some() => Then::End(EndReason::Expired),
-            None => Then::End(EndReason::NoNext),
+            None => Then::End(self.reason_of_no_next()),
+        }
+    }
+
+    fn reason_of_no_next(&self) -> EndReason {
+        match self.recurrence.bounds().ends_at {
+            Some(_) => EndReason::Expired,
+            None => EndReason::NoNext,
         }
     }
 

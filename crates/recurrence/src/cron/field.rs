@@ -131,6 +131,40 @@ impl FieldKind {
         }
     }
 
+    /// How many values the field has. Sunday, which is both 0 and 7, counts once.
+    pub(crate) const fn size(self) -> u16 {
+        match (self, self.range()) {
+            (FieldKind::DayOfWeek, _) => 7,
+            (_, (min, max)) => max - min + 1,
+        }
+    }
+
+    /// What the field's values begin anew with.
+    pub(crate) const fn whole(self) -> &'static str {
+        match self {
+            FieldKind::Second => "minute",
+            FieldKind::Minute => "hour",
+            FieldKind::Hour => "day",
+            FieldKind::DayOfMonth => "month",
+            FieldKind::Month => "year",
+            FieldKind::DayOfWeek => "week",
+            FieldKind::Year => "era",
+        }
+    }
+
+    /// A step of the field as an interval, which does not begin anew.
+    pub(crate) fn as_interval(self, step: u16) -> Option<String> {
+        let unit = match self {
+            FieldKind::Second => "s",
+            FieldKind::Minute => "m",
+            FieldKind::Hour => "h",
+            FieldKind::DayOfMonth | FieldKind::DayOfWeek => "d",
+            FieldKind::Month => "mo",
+            FieldKind::Year => return None,
+        };
+        Some(format!("{step}{unit}"))
+    }
+
     const fn names(self) -> &'static [&'static str] {
         match self {
             FieldKind::Month => &MONTHS,
@@ -171,7 +205,14 @@ impl Field {
             .split(',')
             .map(|item| parse_item(kind, item))
             .collect::<Result<Vec<Item>, ScheduleError>>()?;
-        Ok(Field::new(kind, items))
+        Ok(match items.iter().position(|item| *item == Item::Any) {
+            None => Field::new(kind, items),
+            // pg_cron's `*,5` is `*`. Its `5,*` is every value too, but in a day field it restricts: the
+            // other day field is an alternative to it.
+            Some(0) => Field::any(kind),
+            Some(_) if has_question_mark => Field::new(kind, vec![Item::AnyStep { step: 1 }]),
+            Some(_) => Field::any(kind),
+        })
     }
 
     fn new(kind: FieldKind, mut items: Vec<Item>) -> Field {
@@ -236,11 +277,12 @@ fn parse_item(kind: FieldKind, item: &str) -> Result<Item, ScheduleError> {
         )));
     }
     if item == "*" {
-        return Err(refuse(kind, item, "can't be part of a list"));
+        return Ok(Item::Any);
     }
     if kind == FieldKind::DayOfMonth {
         match item {
-            "L" => return Ok(Item::LastDay),
+            // pg_cron writes the last day as `$`.
+            "L" | "$" => return Ok(Item::LastDay),
             "LW" => return Ok(Item::LastWeekday),
             _ => {}
         }
@@ -291,6 +333,21 @@ fn parse_step(kind: FieldKind, item: &str, range: &str, step: &str) -> Result<It
         }
         Some(step) => step,
     };
+    if step > kind.size() {
+        let error = ScheduleError::new(format!(
+            "cron {} \"{}\" has step \"{step}\", expected at most {}",
+            kind.name(),
+            excerpt(item),
+            kind.size()
+        ));
+        return Err(match (range, kind.as_interval(step)) {
+            ("*", Some(interval)) => error.with_hint(format!(
+                "A step begins anew with every {}; the interval {interval} goes on.",
+                kind.whole()
+            )),
+            _ => error,
+        });
+    }
     if range == "*" {
         return Ok(Item::AnyStep { step });
     }

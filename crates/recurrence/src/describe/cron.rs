@@ -5,17 +5,23 @@
 //! fields combine: for its "on day 15 of the month, Monday through Friday", which is an OR, this
 //! module writes "and Monday through Friday". Lists have canonical order.
 
-use super::words::{list, list_of_times, month, ordinal, weekday};
+use super::Style;
+use super::words::{self, list, list_of_times, month, ordinal, weekday};
 use crate::cron::{CronSpec, Field, FieldKind, Item};
 
-pub(super) fn describe(cron: &CronSpec) -> String {
+pub(super) fn describe(cron: &CronSpec, style: Style) -> String {
+    if style == Style::Hours12
+        && let Some(text) = plain(cron, style)
+    {
+        return text;
+    }
     let clauses = [
         days_of_month(cron),
         days_of_week(cron),
         months(&simplified(cron, FieldKind::Month)),
         years(&simplified(cron, FieldKind::Year)),
     ];
-    let mut text = time_of_day(cron);
+    let mut text = time_of_day(cron, style);
     for clause in clauses.iter().filter(|clause| !clause.is_empty()) {
         text += ", ";
         text += clause;
@@ -23,18 +29,13 @@ pub(super) fn describe(cron: &CronSpec) -> String {
     text
 }
 
-/// A field in its simplest form. A step of one is a range. A step that is longer than the field is its
-/// only value: "every 90 minutes" would be false for `*/90`, which is minute 0.
+/// A field in its simplest form. A step of one is a range. A step as long as the field is its only
+/// value: "every 60 minutes" would be false for `*/60`, which is minute 0.
 fn simplified(cron: &CronSpec, kind: FieldKind) -> Field {
-    let (min, max) = kind.range();
-    let values = match kind {
-        // Sunday is counted twice.
-        FieldKind::DayOfWeek => max - min,
-        _ => max - min + 1,
-    };
+    let (min, values) = (kind.range().0, kind.size());
     cron.field(kind).map(|item| match item {
-        Item::AnyStep { step } if step > values => Item::Value(min),
-        Item::RangeStep { first, step, .. } if step > values => Item::Value(first),
+        Item::AnyStep { step } if step == values => Item::Value(min),
+        Item::RangeStep { first, step, .. } if step == values => Item::Value(first),
         Item::RangeStep {
             first,
             last,
@@ -145,22 +146,59 @@ fn is_every(field: &Field) -> bool {
     matches!(field.items(), [Item::Any] | [Item::AnyStep { step: 1 }])
 }
 
-fn clock(hour: u16, minute: u16) -> String {
-    format!("{hour:02}:{minute:02}")
+fn clock(style: Style, hour: u16, minute: u16) -> String {
+    words::time_of_day(style, i64::from(hour) * 3_600 + i64::from(minute) * 60)
 }
 
-fn time_of_day(cron: &CronSpec) -> String {
+/// `every weekday at 9:00 AM`: the shortest sentence for fixed times of day on days of the week.
+fn plain(cron: &CronSpec, style: Style) -> Option<String> {
+    let is_any = |kind| cron.field(kind).is_any();
+    let every_date =
+        is_any(FieldKind::DayOfMonth) && is_any(FieldKind::Month) && is_any(FieldKind::Year);
+    if !every_date || only_value(cron.field(FieldKind::Second)) != Some(0) {
+        return None;
+    }
+    let minute = only_value(cron.field(FieldKind::Minute))?;
+    let hours = in_reading_order(cron.field(FieldKind::Hour));
+    let times: Option<Vec<String>> = hours
+        .iter()
+        .map(|item| match item {
+            Item::Value(hour) => Some(clock(style, *hour, minute)),
+            _ => None,
+        })
+        .collect();
+    let days = match in_reading_order(cron.field(FieldKind::DayOfWeek)).as_slice() {
+        [Item::Any] => "day".to_owned(),
+        [Item::Range { first: 1, last: 5 }] => "weekday".to_owned(),
+        items => {
+            let names: Option<Vec<String>> = items
+                .iter()
+                .map(|item| match *item {
+                    Item::Value(day) => Some(weekday(day).to_owned()),
+                    Item::Range { first, last } => {
+                        Some(format!("{} through {}", weekday(first), weekday(last)))
+                    }
+                    _ => None,
+                })
+                .collect();
+            list(&names?)
+        }
+    };
+    Some(format!("every {days} at {}", list_of_times(&times?)))
+}
+
+fn time_of_day(cron: &CronSpec, style: Style) -> String {
     let [second, minute, hour] =
         &[FieldKind::Second, FieldKind::Minute, FieldKind::Hour].map(|kind| simplified(cron, kind));
     let on_the_minute = only_value(second) == Some(0);
     match (only_value(second), only_value(minute), only_value(hour)) {
-        (Some(0), Some(minute), Some(hour)) => return format!("at {}", clock(hour, minute)),
         (Some(second), Some(minute), Some(hour)) => {
-            return format!("at {}:{second:02}", clock(hour, minute));
+            let time = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
+            return format!("at {}", words::time_of_day(style, time));
         }
         (Some(0), None, Some(hour)) => {
             if let [Item::Range { first, last }] = minute.items() {
-                let (first, last) = (clock(hour, *first), clock(hour, *last));
+                let (first, last) = (clock(style, hour, *first), clock(style, hour, *last));
                 return format!("every minute between {first} and {last}");
             }
         }
@@ -169,7 +207,7 @@ fn time_of_day(cron: &CronSpec) -> String {
                 .items()
                 .iter()
                 .map(|item| match item {
-                    Item::Value(hour) => Some(clock(*hour, minute)),
+                    Item::Value(hour) => Some(clock(style, *hour, minute)),
                     _ => None,
                 })
                 .collect();
@@ -188,7 +226,7 @@ fn time_of_day(cron: &CronSpec) -> String {
         clauses.push(minutes(minute, hour, on_the_minute));
     }
     if !is_every(hour) {
-        clauses.push(hours(second, minute, hour));
+        clauses.push(hours(second, minute, hour, style));
     }
     clauses.join(", ")
 }
@@ -227,18 +265,18 @@ fn within(field: &Field, unit: &str, whole: &str) -> String {
     wording.field(field)
 }
 
-fn hours(second: &Field, minute: &Field, hour: &Field) -> String {
+fn hours(second: &Field, minute: &Field, hour: &Field, style: Style) -> String {
     // The last hour ends at its 59th minute, unless only its first minute matches.
     let last_minute = if only_value(minute) == Some(0) { 0 } else { 59 };
     let between = |first: &str, last: &str| format!("between {first} and {last}");
     if let Some(hour) = only_value(hour)
         && (second.is_stepping() || minute.is_stepping())
     {
-        return between(&clock(hour, 0), &clock(hour, last_minute));
+        return between(&clock(style, hour, 0), &clock(style, hour, last_minute));
     }
     let wording = Wording {
-        name: &|hour| clock(hour, 0),
-        last_name: &|hour| clock(hour, last_minute),
+        name: &|hour| clock(style, hour, 0),
+        last_name: &|hour| clock(style, hour, last_minute),
         values: &|values| format!("at {values}"),
         range: &between,
         step: &|step| steps(step, "hour"),

@@ -1,5 +1,6 @@
 //! Recurrence rules in English.
 
+use super::Style;
 use super::words::{
     count_of, date, date_and_time, every, list, list_of_times, month, ordinal, runs, time_of_day,
     weekday,
@@ -12,12 +13,12 @@ const MOST_TIMES: usize = 8;
 /// More dates than this are counted instead of listed.
 const MOST_DATES: usize = 3;
 
-pub(super) fn describe(set: &RuleSet) -> String {
+pub(super) fn describe(set: &RuleSet, style: Style) -> String {
     let rule = set.rule();
     let unit = unit(rule.freq);
     let mut text = every(rule.interval, unit);
     add_days(&mut text, rule);
-    add_times(&mut text, rule);
+    add_times(&mut text, rule, style);
     if !rule.set_positions.is_empty() {
         let positions: Vec<String> = rule.set_positions.iter().map(|n| ordinal(*n)).collect();
         text += &format!(", only the {} of these in each {unit}", list(&positions));
@@ -30,13 +31,13 @@ pub(super) fn describe(set: &RuleSet) -> String {
         End::Never => {}
         End::Count(1) => text += ", once",
         End::Count(count) => text += &format!(", {}", count_of(count, "time")),
-        End::Until(until) => text += &format!(", until {}", last_time(until)),
+        End::Until(until) => text += &format!(", until {}", last_time(until, style)),
     }
     if !set.excluded().is_empty() {
-        text += &format!(", except {}", dates(set.excluded()));
+        text += &format!(", except {}", dates(set.excluded(), style));
     }
     if !set.added().is_empty() {
-        text += &format!(", and also {}", dates(set.added()));
+        text += &format!(", and also {}", dates(set.added(), style));
     }
     text
 }
@@ -133,8 +134,8 @@ fn weekdays(rule: &Rule) -> String {
 }
 
 /// The parts that choose times of day. Parts finer than FREQ add times, the others restrict them.
-fn add_times(text: &mut String, rule: &Rule) {
-    if let Some(times) = few_times_of_day(rule) {
+fn add_times(text: &mut String, rule: &Rule, style: Style) {
+    if let Some(times) = few_times_of_day(rule, style) {
         *text += &format!(" at {}", list_of_times(&times));
         return;
     }
@@ -182,7 +183,7 @@ fn add_times(text: &mut String, rule: &Rule) {
 }
 
 /// All times of day, where the rule names hours and minutes and has few combinations of them.
-fn few_times_of_day(rule: &Rule) -> Option<Vec<String>> {
+fn few_times_of_day(rule: &Rule, style: Style) -> Option<Vec<String>> {
     if rule.freq > Freq::Daily || rule.hours.is_empty() || rule.minutes.is_empty() {
         return None;
     }
@@ -199,34 +200,34 @@ fn few_times_of_day(rule: &Rule) -> Option<Vec<String>> {
         for minute in &rule.minutes {
             for second in seconds {
                 let time = i64::from(*hour) * 3_600 + i64::from(*minute) * 60 + i64::from(*second);
-                times.push(time_of_day(time));
+                times.push(time_of_day(style, time));
             }
         }
     }
     Some(times)
 }
 
-fn last_time(until: Stamp) -> String {
+fn last_time(until: Stamp, style: Style) -> String {
     match until {
         Stamp::Local(civil) if civil.second_of_day() == 86_399 => {
             format!("the end of {}", date(civil))
         }
-        until => stamp(until),
+        until => stamp(until, style),
     }
 }
 
-fn dates(stamps: &[Stamp]) -> String {
+fn dates(stamps: &[Stamp], style: Style) -> String {
     if stamps.len() > MOST_DATES {
         return format!("{} listed times", stamps.len());
     }
-    let dates: Vec<String> = stamps.iter().map(|time| stamp(*time)).collect();
+    let dates: Vec<String> = stamps.iter().map(|time| stamp(*time, style)).collect();
     format!("on {}", list(&dates))
 }
 
-fn stamp(stamp: Stamp) -> String {
+fn stamp(stamp: Stamp, style: Style) -> String {
     match stamp {
-        Stamp::Local(civil) => date_and_time(civil),
-        Stamp::Utc(instant) => format!("{} UTC", date_and_time(Civil(instant))),
+        Stamp::Local(civil) => date_and_time(style, civil),
+        Stamp::Utc(instant) => format!("{} UTC", date_and_time(style, Civil(instant))),
     }
 }
 

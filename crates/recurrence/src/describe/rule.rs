@@ -1,9 +1,10 @@
 //! Structured rules in English.
 
-use super::words::{every, list, ordinal, runs, weekday};
+use super::Style;
+use super::words::{every, list, ordinal, runs, time_of_day, weekday};
 use crate::rule::{Hours, MonthDay, StructuredRule, Unit, Weekdays};
 
-pub(super) fn describe(rule: &StructuredRule) -> String {
+pub(super) fn describe(rule: &StructuredRule, style: Style) -> String {
     let mut text = every(rule.every(), rule.unit().name());
     if let Some(day) = rule.month_day() {
         text += &match day {
@@ -33,7 +34,8 @@ pub(super) fn describe(rule: &StructuredRule) -> String {
         text += &format!(", in {parity} ISO weeks");
     }
     if let Some(Hours { start, end }) = rule.between_hours() {
-        text += &format!(", between {start:02}:00 and {end:02}:00");
+        let hour = |hour: u8| time_of_day(style, i64::from(hour) * 3_600);
+        text += &format!(", between {} and {}", hour(start), hour(end));
     }
     text
 }

@@ -1,5 +1,6 @@
 //! Names, numbers and lists in English.
 
+use super::Style;
 use crate::civil::Civil;
 
 pub(super) const MONTHS: [&str; 12] = [
@@ -107,16 +108,23 @@ pub(super) fn runs(numbers: &[u16], name: impl Fn(u16) -> String) -> Vec<String>
     items
 }
 
-/// `09:30`, and `09:30:15` where there are seconds.
-pub(super) fn time_of_day(second_of_day: i64) -> String {
+/// `09:30`, and `09:30:15` where there are seconds; `9:30 AM` in the style of twelve hours.
+pub(super) fn time_of_day(style: Style, second_of_day: i64) -> String {
     let (hour, minute, second) = (
         second_of_day / 3_600,
         second_of_day / 60 % 60,
         second_of_day % 60,
     );
-    match second {
-        0 => format!("{hour:02}:{minute:02}"),
-        _ => format!("{hour:02}:{minute:02}:{second:02}"),
+    let seconds = match second {
+        0 => String::new(),
+        _ => format!(":{second:02}"),
+    };
+    match style {
+        Style::Hours24 => format!("{hour:02}:{minute:02}{seconds}"),
+        Style::Hours12 => {
+            let half = if hour < 12 { "AM" } else { "PM" };
+            format!("{}:{minute:02}{seconds} {half}", (hour + 11) % 12 + 1)
+        }
     }
 }
 
@@ -127,6 +135,23 @@ pub(super) fn date(civil: Civil) -> String {
 }
 
 /// `31 January 2027 at 09:00`.
-pub(super) fn date_and_time(civil: Civil) -> String {
-    format!("{} at {}", date(civil), time_of_day(civil.second_of_day()))
+pub(super) fn date_and_time(style: Style, civil: Civil) -> String {
+    let time = time_of_day(style, civil.second_of_day());
+    format!("{} at {time}", date(civil))
+}
+
+/// `Jan 31, 2027`.
+pub(super) fn short_date(civil: Civil) -> String {
+    let date = civil.date();
+    let month = &month(date.month.into())[..3];
+    format!("{month} {}, {}", date.day, date.year)
+}
+
+/// The text with its first letter in upper case.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
 }

@@ -2,6 +2,7 @@
 
 mod filter;
 mod parse;
+mod spelling;
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ pub(crate) use filter::Filter;
 
 /// A step from the start, with filters: `{"every":2,"unit":"week","days_of_week":["tue","thu"]}`.
 ///
-/// Minutes and hours elapse; days, weeks and months keep the start's time of day. All filters must
+/// Minutes and hours elapse; days, weeks, months and years keep the start's time of day. All filters must
 /// hold, and they apply to the local date and time of the occurrence itself.
 ///
 /// # Examples
@@ -37,7 +38,7 @@ pub struct StructuredRule {
 }
 
 /// The unit of a rule's step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
     /// 60 elapsed seconds.
     Minute,
@@ -49,6 +50,8 @@ pub enum Unit {
     Week,
     /// A calendar month.
     Month,
+    /// Twelve calendar months.
+    Year,
 }
 
 /// A set of weekdays, which is never empty.
@@ -76,7 +79,8 @@ pub struct Hours {
     pub end: u8,
 }
 
-/// The day of the month that a month rule names. Without one, the rule runs on the start's day.
+/// The day of the month that a month or year rule names. Without one, the rule runs on the start's
+/// day. A year rule runs in the start's month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MonthDay {
     /// 1 to 31, or the last day of a shorter month.
@@ -127,7 +131,7 @@ impl StructuredRule {
         self.between_hours
     }
 
-    /// The day of the month that a month rule names.
+    /// The day of the month that a month or year rule names.
     pub fn month_day(&self) -> Option<MonthDay> {
         self.month_day
     }
@@ -152,6 +156,7 @@ impl Unit {
             Unit::Day => "day",
             Unit::Week => "week",
             Unit::Month => "month",
+            Unit::Year => "year",
         }
     }
 }

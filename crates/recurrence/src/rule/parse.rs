@@ -2,20 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::{Hours, MonthDay, Parity, StructuredRule, Unit, WEEKDAYS, Weekdays};
+use super::{Hours, MonthDay, Parity, StructuredRule, Unit, WEEKDAYS, Weekdays, spelling};
 use crate::error::ScheduleError;
 use crate::text::excerpt;
 
-const KEYS: &str =
-    "every, unit, days_of_week, week_parity, between_hours, day_of_month or nth_weekday";
-
 /// A step of more than 1,000 years is a mistake.
-const MAX_EVERY: [(Unit, u64); 5] = [
+const MAX_EVERY: [(Unit, u64); 6] = [
     (Unit::Minute, 60_000_000),
     (Unit::Hour, 1_000_000),
     (Unit::Day, 366_000),
     (Unit::Week, 52_000),
     (Unit::Month, 12_000),
+    (Unit::Year, 1_000),
 ];
 
 pub(super) fn rule(text: &str) -> Result<StructuredRule, ScheduleError> {
@@ -24,6 +22,13 @@ pub(super) fn rule(text: &str) -> Result<StructuredRule, ScheduleError> {
     let Value::Object(mut keys) = value else {
         return Err(ScheduleError::new("rule is not a JSON object"));
     };
+    spelling::canonicalize(&mut keys)?;
+    if let Some(key) = keys
+        .keys()
+        .find(|key| !spelling::KEYS.contains(&key.as_str()))
+    {
+        return Err(spelling::unknown_key(key));
+    }
     let unit = take_unit(&mut keys)?;
     let every = take_every(&mut keys, unit)?;
     let days_of_week = take_days_of_week(&mut keys)?
@@ -32,15 +37,9 @@ pub(super) fn rule(text: &str) -> Result<StructuredRule, ScheduleError> {
     let week_parity = take_week_parity(&mut keys)?;
     let between_hours = take_between_hours(&mut keys)?;
     let month_day = take_month_day(&mut keys)?;
-    if let Some(key) = keys.keys().next() {
+    if month_day.is_some() && !matches!(unit, Unit::Month | Unit::Year) {
         return Err(ScheduleError::new(format!(
-            "rule has unknown key \"{}\", expected {KEYS}",
-            excerpt(key)
-        )));
-    }
-    if month_day.is_some() && unit != Unit::Month {
-        return Err(ScheduleError::new(format!(
-            "rule has day_of_month or nth_weekday with unit \"{}\", expected unit \"month\"",
+            "rule has day_of_month or nth_weekday with unit \"{}\", expected unit \"month\" or \"year\"",
             unit.name()
         )));
     }
@@ -67,7 +66,7 @@ pub(super) fn rule(text: &str) -> Result<StructuredRule, ScheduleError> {
     })
 }
 
-fn wrong(key: &str, value: &Value, expected: &str) -> ScheduleError {
+pub(super) fn wrong(key: &str, value: &Value, expected: &str) -> ScheduleError {
     ScheduleError::new(format!(
         "rule has {key} {}, expected {expected}",
         excerpt(&value.to_string())
@@ -75,18 +74,18 @@ fn wrong(key: &str, value: &Value, expected: &str) -> ScheduleError {
 }
 
 fn take_unit(keys: &mut Map<String, Value>) -> Result<Unit, ScheduleError> {
-    const EXPECTED: &str = "\"minute\", \"hour\", \"day\", \"week\" or \"month\"";
-    match keys.remove("unit") {
-        None => Err(ScheduleError::new(format!(
-            "rule has no unit, expected {EXPECTED}"
-        ))),
-        Some(Value::String(name)) if name == "minute" => Ok(Unit::Minute),
-        Some(Value::String(name)) if name == "hour" => Ok(Unit::Hour),
-        Some(Value::String(name)) if name == "day" => Ok(Unit::Day),
-        Some(Value::String(name)) if name == "week" => Ok(Unit::Week),
-        Some(Value::String(name)) if name == "month" => Ok(Unit::Month),
-        Some(other) => Err(wrong("unit", &other, EXPECTED)),
-    }
+    const EXPECTED: &str = "\"minute\", \"hour\", \"day\", \"week\", \"month\" or \"year\"";
+    let value = keys
+        .remove("unit")
+        .ok_or_else(|| ScheduleError::new(format!("rule has no unit, expected {EXPECTED}")))?;
+    // "weeks" beside a number reads as well as "week".
+    let name = value.as_str().unwrap_or_default();
+    let name = name.strip_suffix('s').unwrap_or(name);
+    MAX_EVERY
+        .iter()
+        .map(|(unit, _)| *unit)
+        .find(|unit| unit.name() == name)
+        .ok_or_else(|| wrong("unit", &value, EXPECTED))
 }
 
 fn take_every(keys: &mut Map<String, Value>, unit: Unit) -> Result<u32, ScheduleError> {

@@ -5,9 +5,10 @@ mod table;
 use std::fmt;
 use std::str::FromStr;
 
-use chrono_tz::Tz;
+use chrono_tz::{TZ_VARIANTS, Tz};
 
 use crate::error::ZoneError;
+use crate::nearest::nearest_name;
 pub(crate) use table::{Reading, Transition, ZoneTable};
 
 /// An IANA time zone.
@@ -68,6 +69,31 @@ impl Zone {
 /// ```
 pub fn tzdata_version() -> &'static str {
     chrono_tz::IANA_TZDB_VERSION
+}
+
+/// The zone whose name, or whose city, is nearest to a name that is no zone's.
+pub(crate) fn nearest_zone(name: &str) -> Option<&'static str> {
+    // A name with a number is an offset: another one that differs in a digit was not meant.
+    if name.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let written = name.trim().replace(' ', "_").to_ascii_lowercase();
+    let spelt: Vec<(String, &'static str)> = TZ_VARIANTS
+        .iter()
+        .map(|tz| (tz.name().to_ascii_lowercase(), tz.name()))
+        .collect();
+    let whole = spelt.iter().map(|(lower, name)| (lower.as_str(), *name));
+    // A city stands behind its region, which is left out more often than misspelt.
+    let cities = whole
+        .clone()
+        .filter_map(|(lower, name)| Some((lower.rsplit_once('/')?.1, name)));
+    let candidates: Vec<(&str, &'static str)> = match written.contains('/') {
+        true => whole.collect(),
+        false => cities.chain(whole).collect(),
+    };
+    let nearest = nearest_name(&written, candidates.iter().map(|(lower, _)| *lower))?;
+    let found = candidates.iter().find(|(lower, _)| *lower == nearest)?;
+    Some(found.1)
 }
 
 impl FromStr for Zone {

@@ -12,9 +12,17 @@ use uuid::Uuid;
 /// What a server has done so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
-    pub dispatches: u64,
+    /// Occurrences, as the engine yields them.
+    pub due: u64,
+    pub dispatched: u64,
     pub skipped: u64,
+    /// Letters whose dispatch the server has confirmed, and those that are there.
+    pub confirmed: u64,
+    pub found: u64,
+    pub dispatches: u64,
     pub completions: u64,
+    /// Completions whose effect commits with them, and the effects.
+    pub kept: u64,
     pub entries: u64,
     pub mails: u64,
     /// Mails beyond the first of a dispatch; each follows an attempt that ended without a report.
@@ -52,12 +60,12 @@ pub fn check(world: &World, until: DateTime<Utc>) -> Totals {
     let dispatches = read_dispatches(&mut session);
     let late_mails = world.post.mails();
     let sent = world.load().letters();
-    let (fired, skipped) = books::check_in(&mut session);
+    let occurrences = books::check_in(&mut session);
     check_definitions(&mut session, &world.definitions, until);
     check_attempts(&mut session);
     check_counters(&mut session);
-    check_letters(&mut session, &confirmed, &sent);
-    let entries = check_entries(&mut session);
+    let found = check_letters(&mut session, &confirmed, &sent);
+    let (kept, entries) = check_entries(&mut session);
     let repeated = check_mails(&dispatches, &early_mails, &late_mails);
     let row = &session.rows(
         "SELECT (SELECT count(*) FROM recur.dispatches),
@@ -66,17 +74,39 @@ pub fn check(world: &World, until: DateTime<Utc>) -> Totals {
         &[],
     )[0];
     session.batch("COMMIT");
+    check_log(&world.cluster.log());
     let number = |column: usize| row.get::<_, i64>(column) as u64;
-    assert!(number(0) >= fired as u64);
     Totals {
+        due: occurrences.due as u64,
+        dispatched: occurrences.dispatched as u64,
+        skipped: occurrences.skipped,
+        confirmed: confirmed.confirmed.len() as u64,
+        found,
         dispatches: number(0),
-        skipped,
         completions: number(1),
+        kept,
         entries,
         mails: late_mails.len() as u64,
         repeated,
         expired: number(2),
     }
+}
+
+/// Nothing has crashed by itself, no code of Rust has panicked, and no worker has met what can't be.
+fn check_log(log: &str) {
+    let signs = [
+        "signal 11",
+        "signal 7",
+        "panicked",
+        "TRAP:",
+        "sqlstate=XX",
+        "ERRORDATA_STACK_SIZE",
+    ];
+    let wrong: Vec<&str> = log
+        .lines()
+        .filter(|line| signs.iter().any(|sign| line.contains(sign)))
+        .collect();
+    assert!(wrong.is_empty(), "the log: {wrong:#?}");
 }
 
 /// No statement returns a row that `sql` describes as wrong.
@@ -127,7 +157,8 @@ fn check_attempts(session: &mut Session) {
     none(
         session,
         "a dispatch is live and finished",
-        "SELECT l.id::text FROM recur_internal.live_dispatches AS l JOIN recur_internal.finished_dispatches AS f USING (id)
+        "SELECT l.id::text FROM recur_internal.live_dispatches AS l
+           JOIN recur_internal.finished_dispatches AS f USING (id)
           UNION ALL
          SELECT id::text FROM recur_internal.finished_dispatches GROUP BY id HAVING count(*) > 1",
     );
@@ -159,7 +190,8 @@ fn check_counters(session: &mut Session) {
 }
 
 /// A letter that was confirmed is there, under the id that was given; none is there twice, none that was not sent.
-fn check_letters(session: &mut Session, confirmed: &Letters, sent: &Letters) {
+/// Returns how many of those that were confirmed are there.
+fn check_letters(session: &mut Session, confirmed: &Letters, sent: &Letters) -> u64 {
     let rows = session.rows(
         "SELECT (payload ->> 'letter')::bigint, id FROM recur.dispatches WHERE payload ? 'letter'",
         &[],
@@ -177,20 +209,26 @@ fn check_letters(session: &mut Session, confirmed: &Letters, sent: &Letters) {
     for (number, id) in &confirmed.confirmed {
         assert_eq!(found.get(number), Some(id), "letter {number} is lost");
     }
+    found.retain(|number, _| confirmed.confirmed.contains_key(number));
+    found.len() as u64
 }
 
-/// What is kept in the transaction that completes a dispatch is there once for each completed dispatch, and for no other.
-fn check_entries(session: &mut Session) -> u64 {
+/// An entry that is kept in the transaction that completes a dispatch is there once for each completed dispatch, and
+/// for no other dispatch.
+/// Returns how many completed dispatches and entries there are.
+fn check_entries(session: &mut Session) -> (u64, u64) {
     none(
         session,
         "an entry and its dispatch differ",
-        "SELECT coalesce(e.dispatch, d.id)::text || ': ' || count(e.dispatch) || ' entries, ' || count(d.id) || ' dispatches'
+        "SELECT coalesce(e.dispatch, d.id)::text || ': ' || count(e.dispatch) || ' entries, '
+                || count(d.id) || ' dispatches'
            FROM public.entries AS e
            FULL JOIN (SELECT id, attempt FROM recur.dispatches WHERE provider = 'ledger' AND status = 'completed') AS d
                   ON d.id = e.dispatch AND d.attempt = e.attempt
           GROUP BY coalesce(e.dispatch, d.id) HAVING count(e.dispatch) <> 1 OR count(d.id) <> 1",
     );
-    session.count("public.entries") as u64
+    let kept = session.count("recur.dispatches WHERE provider = 'ledger' AND status = 'completed'");
+    (kept as u64, session.count("public.entries") as u64)
 }
 
 /// A dispatch for consumers.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// What a failed attempt waits: nothing that a round would notice.
@@ -24,6 +24,9 @@ struct Shared {
     host: PathBuf,
     stop: AtomicBool,
     letters: Mutex<Letters>,
+    /// While a clock that was set back catches up, nothing is edited: an edit counts from the clock's now, and
+    /// occurrences that were skipped before would be due once more.
+    edits_from: Mutex<Instant>,
 }
 
 /// Letters by number.
@@ -48,14 +51,27 @@ impl Load {
             host,
             stop: AtomicBool::new(false),
             letters: Mutex::default(),
+            edits_from: Mutex::new(Instant::now()),
         });
-        let sender = Arc::clone(&shared);
-        let mut threads = vec![thread::spawn(move || send_letters(&sender, &actions))];
+        let (sender, editor) = (Arc::clone(&shared), Arc::clone(&shared));
+        let edited = actions.clone();
+        let mut threads = vec![
+            thread::spawn(move || send_letters(&sender, &actions)),
+            thread::spawn(move || edit(&editor, &edited)),
+        ];
         for keeper in [keep_in_one_transaction as Keeper, keep_in_two_transactions] {
             let shared = Arc::clone(&shared);
             threads.push(thread::spawn(move || keep_accounts(&shared, keeper)));
         }
         Load { shared, threads }
+    }
+
+    /// Runs `set_back`, which sets the clock back by as much as `by`. Nothing is edited until the clock has caught up.
+    pub fn without_edits(&self, by: Duration, set_back: impl FnOnce()) {
+        let mut edits_from = self.shared.edits_from.lock().expect("no panic meanwhile");
+        set_back();
+        let now = Instant::now();
+        *edits_from = now.max(*edits_from) + by + Duration::from_millis(500);
     }
 
     pub fn letters(&self) -> Letters {
@@ -132,6 +148,36 @@ fn send_letters(shared: &Shared, actions: &[Uuid]) {
     });
 }
 
+/// Changes what has no influence on the occurrences, and pauses and resumes at once. Either withdraws dispatches that
+/// are staged.
+fn edit(shared: &Shared, actions: &[Uuid]) {
+    let mut number = 0;
+    shared.repeat(|client| {
+        number += 1;
+        let action = actions[number * 7 % actions.len()];
+        let edits_from = shared.edits_from.lock().expect("no panic meanwhile");
+        if *edits_from > Instant::now() {
+            drop(edits_from);
+            pause(70);
+            return Ok(());
+        }
+        let mut transaction = client.transaction()?;
+        // A test that sets the clock back waits for this transaction, and may hold locks.
+        transaction.batch_execute("SET LOCAL lock_timeout = '500ms'")?;
+        if number % 2 == 0 {
+            let changes = serde_json::json!({ "priority": number / 2 % 3 });
+            transaction.execute("SELECT recur.update($1::uuid, $2)", &[&action, &changes])?;
+        } else {
+            transaction.execute("SELECT recur.pause($1::uuid)", &[&action])?;
+            transaction.execute("SELECT recur.resume($1::uuid)", &[&action])?;
+        }
+        transaction.commit()?;
+        drop(edits_from);
+        pause(70);
+        Ok(())
+    });
+}
+
 /// Claims, enters and completes; returns how many.
 type Keeper = fn(&mut Client) -> Result<usize, postgres::Error>;
 
@@ -144,7 +190,9 @@ fn keep_accounts(shared: &Shared, keeper: Keeper) {
     });
 }
 
-const CLAIM: &str = "SELECT id, attempt FROM recur.claim(4, providers => '{ledger}', lease => '2 seconds', consumer => 'ledger')";
+const CLAIM: &str = "
+    SELECT id, attempt
+      FROM recur.claim(4, providers => '{ledger}', lease => '2 seconds', consumer => 'ledger')";
 const ENTER: &str = "INSERT INTO public.entries (dispatch, attempt) VALUES ($1, $2)";
 const COMPLETE: &str = "SELECT status FROM recur.complete($1, $2)";
 

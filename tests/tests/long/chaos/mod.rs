@@ -12,7 +12,11 @@ mod world;
 use crate::number;
 use faults::Fault;
 use pg_recur_tests::dice::Dice;
-use std::time::Instant;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 use summary::Summary;
 use world::World;
 
@@ -22,30 +26,85 @@ const ROUNDS_OF_A_SERVER: u64 = 25;
 #[test]
 fn the_books_balance_after_every_fault() {
     let rounds = number("PG_RECUR_CHAOS_ROUNDS", 4);
+    let servers = number("PG_RECUR_CHAOS_SERVERS", 1);
     let seed = number("PG_RECUR_CHAOS_SEED", u64::from(std::process::id()));
     println!("PG_RECUR_CHAOS_SEED={seed} PG_RECUR_CHAOS_ROUNDS={rounds}");
-    let mut summary = Summary::new(seed);
-    summary.note_unavailable();
-    let mut round = 0;
-    while round < rounds {
-        // A server's faults depend on the seed and on its first round only.
-        let mut dice = Dice::new(seed.wrapping_add(round));
-        let last = rounds.min(round + ROUNDS_OF_A_SERVER);
-        let mut world = World::create(&mut dice);
-        while round < last {
-            round += 1;
-            play(&mut world, &mut dice, &mut summary, round);
+    let summary = Mutex::new(Summary::new(seed));
+    lock(&summary).note_unavailable();
+    let turns = Turns {
+        rounds,
+        next: AtomicU64::new(0),
+    };
+    thread::scope(|scope| {
+        for _ in 0..servers {
+            scope.spawn(|| {
+                while let Some(turn) = turns.take() {
+                    live(turn, seed, &summary, &turns);
+                }
+            });
         }
-        let ended = world.end();
-        summary.add(&ended);
-        summary.write();
+    });
+    lock(&summary).print();
+}
+
+/// The rounds, handed out to servers that live at the same time.
+struct Turns {
+    rounds: u64,
+    next: AtomicU64,
+}
+
+impl Turns {
+    fn take(&self) -> Option<Range<u64>> {
+        let first = self.next.fetch_add(ROUNDS_OF_A_SERVER, Ordering::Relaxed);
+        (first < self.rounds).then(|| first..self.rounds.min(first + ROUNDS_OF_A_SERVER))
     }
-    summary.print();
+}
+
+/// A failure of one server is the end for the others too, as soon as they have played their rounds.
+struct EndAll<'a>(&'a Turns);
+
+impl Drop for EndAll<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.next.store(self.0.rounds, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The life of a server. Its faults depend on the seed and on its first round only.
+fn live(turn: Range<u64>, seed: u64, summary: &Mutex<Summary>, turns: &Turns) {
+    let _guard = EndAll(turns);
+    let mut dice = Dice::new(seed.wrapping_add(turn.start));
+    let mut world = World::create(&mut dice);
+    let mut played = Vec::new();
+    for round in turn {
+        played.push(play(&mut world, &mut dice, round + 1));
+    }
+    let version: String = world.session().value("SHOW server_version", &[]);
+    let totals = world.end();
+    let mut summary = lock(summary);
+    for round in &played {
+        summary.count(round);
+    }
+    summary.add(&version, &totals);
+    summary.write();
+}
+
+fn lock(summary: &Mutex<Summary>) -> MutexGuard<'_, Summary> {
+    summary.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a round was like.
+struct Round {
+    faults: Vec<Fault>,
+    /// From the end of the last fault until everything that was due was done.
+    settled: Duration,
+    lasted: Duration,
 }
 
 /// One fault, or two in a row, perhaps with a lighter one all the while; then everything that was due is done, and the
 /// books are read.
-fn play(world: &mut World, dice: &mut Dice, summary: &mut Summary, round: u64) {
+fn play(world: &mut World, dice: &mut Dice, round: u64) -> Round {
     let started = Instant::now();
     let beside = (dice.roll(3) == 0).then(|| Fault::beside(dice));
     let mut faults = vec![Fault::any(dice)];
@@ -75,7 +134,11 @@ fn play(world: &mut World, dice: &mut Dice, summary: &mut Summary, round: u64) {
         settled.as_secs_f64()
     );
     faults.extend(beside);
-    summary.count(&faults, settled, started.elapsed());
+    Round {
+        faults,
+        settled,
+        lasted: started.elapsed(),
+    }
 }
 
 fn names(faults: &[Fault], beside: Option<Fault>) -> String {

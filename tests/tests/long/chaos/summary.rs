@@ -1,5 +1,6 @@
 //! What a run has shown: printed, and written into docs/reliability.md when `UPDATE_DOCS` is set.
 
+use super::Round;
 use super::audit::Totals;
 use super::faults::Fault;
 use std::fmt::Write;
@@ -12,6 +13,8 @@ const END: &str = "<!-- Written by make chaos UPDATE_DOCS=1: end -->";
 
 pub struct Summary {
     seed: u64,
+    /// The server's version.
+    version: String,
     rounds: u64,
     faults: Vec<u64>,
     totals: Totals,
@@ -23,6 +26,7 @@ impl Summary {
     pub fn new(seed: u64) -> Summary {
         Summary {
             seed,
+            version: String::new(),
             rounds: 0,
             faults: vec![0; Fault::ALL.len()],
             totals: Totals::default(),
@@ -40,21 +44,27 @@ impl Summary {
         }
     }
 
-    pub fn count(&mut self, faults: &[Fault], settled: Duration, played: Duration) {
+    pub fn count(&mut self, round: &Round) {
         self.rounds += 1;
-        for fault in faults {
+        for fault in &round.faults {
             self.faults[*fault as usize] += 1;
         }
-        self.settled.push(settled);
-        self.played += played;
+        self.settled.push(round.settled);
+        self.played += round.lasted;
     }
 
-    /// A server has come to its end.
-    pub fn add(&mut self, server: &Totals) {
+    /// A server of this version has come to its end.
+    pub fn add(&mut self, version: &str, server: &Totals) {
+        version.clone_into(&mut self.version);
         let totals = &mut self.totals;
-        totals.dispatches += server.dispatches;
+        totals.due += server.due;
+        totals.dispatched += server.dispatched;
         totals.skipped += server.skipped;
+        totals.confirmed += server.confirmed;
+        totals.found += server.found;
+        totals.dispatches += server.dispatches;
         totals.completions += server.completions;
+        totals.kept += server.kept;
         totals.entries += server.entries;
         totals.mails += server.mails;
         totals.repeated += server.repeated;
@@ -67,9 +77,14 @@ impl Summary {
 
     fn markdown(&self) -> String {
         let Totals {
-            dispatches,
+            due,
+            dispatched,
             skipped,
+            confirmed,
+            found,
+            dispatches,
             completions,
+            kept,
             entries,
             mails,
             repeated,
@@ -85,21 +100,30 @@ impl Summary {
         };
         let mut text = format!(
             "| | |\n| --- | ---: |\n\
+             | PostgreSQL | {version} |\n\
              | seed | {seed} |\n\
              | rounds | {rounds} |\n\
              | seconds per round | {mean:.1} |\n\
-             | dispatches | {dispatches} |\n\
-             | occurrences skipped by a policy, each in an event | {skipped} |\n\
+             | occurrences that were due | {due} |\n\
+             | dispatched | {dispatched} |\n\
+             | skipped by a policy, each in an event | {skipped} |\n\
+             | occurrences lost | {occurrences_lost} |\n\
+             | dispatches by hand that a client saw committed | {confirmed} |\n\
+             | of them lost | {letters_lost} |\n\
+             | dispatches in all | {dispatches} |\n\
              | completions | {completions} |\n\
-             | effects in the completing transaction | {entries} |\n\
+             | completions with their effect in one transaction | {kept} |\n\
+             | such effects doubled | {entries_doubled} |\n\
              | effects outside the database | {mails} |\n\
-             | of them repeated, after an attempt that ended without a report | {repeated} |\n\
+             | of them repeated, each after an attempt that ended without a report | {repeated} |\n\
              | leases expired | {expired} |\n\
-             | occurrences or confirmed dispatches lost | 0 |\n\
-             | dispatches or completions doubled | 0 |\n\
              | seconds from the fault's end until everything due is done: median, 99 %, longest | \
              {median:.1}, {most:.1}, {longest:.1} |\n\n\
              | fault | times |\n| --- | ---: |\n",
+            occurrences_lost = due - dispatched - skipped,
+            letters_lost = confirmed - found,
+            entries_doubled = entries - kept,
+            version = self.version,
             seed = self.seed,
             rounds = self.rounds,
             mean = self.played.as_secs_f64() / self.rounds.max(1) as f64,

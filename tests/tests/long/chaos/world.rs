@@ -10,6 +10,7 @@ use recurrence::Schedule;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -96,7 +97,13 @@ impl World {
     /// Sets the server's clock, relative to what it shows.
     pub fn step_clock(&mut self, seconds: i64) {
         self.shift += seconds;
-        self.clock.set(self.shift);
+        match u64::try_from(-seconds) {
+            Ok(back) => {
+                let set_back = || self.clock.set(self.shift);
+                self.load.without_edits(Duration::from_secs(back), set_back);
+            }
+            Err(_) => self.clock.set(self.shift),
+        }
     }
 
     /// Ends the server in this way; it stays down for a while.
@@ -205,7 +212,8 @@ fn define(session: &mut Session, dice: &mut Dice) -> Vec<Definition> {
         let schedule = schedules[number % schedules.len()];
         let row = &session.rows(
             "SELECT recur.create($1, $2, $3, 'email', jsonb_build_object('to', $1::text, 'seconds', $4::float8),
-                        starts_at => date_trunc('second', now()) + interval '2 seconds', misfire => $5, overlap => $6, catchup_limit => 3,
+                        starts_at => date_trunc('second', now()) + interval '2 seconds',
+                        misfire => $5, overlap => $6, catchup_limit => 1000,
                         misfire_grace => CASE $5 WHEN 'skip' THEN interval '2 seconds' END,
                         lock_group => CASE WHEN $7 THEN $1 END, max_attempts => $8, retry_backoff => $9::text::jsonb),
                     date_trunc('second', now()) + interval '2 seconds'",

@@ -235,8 +235,8 @@ fn a_schedule_without_an_occurrence_within_its_bounds_is_refused() {
     refused(
         &mut session,
         "name => 'paused', schedule => 'at 2020-01-01T00:00:00', enabled => false",
-        "invalid schedule \"at 2020-01-01T00:00:00\": it has no occurrence within starts_at and ends_at",
-        never,
+        "invalid schedule \"at 2020-01-01T00:00:00\": its time has passed, it was 2020-01-01 00:00:00+00",
+        "recur.enqueue makes a dispatch that is due at once.",
     );
     assert_eq!(session.count("recur_internal.definitions"), 1);
 }

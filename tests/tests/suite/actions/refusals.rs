@@ -4,7 +4,7 @@ use pg_recur_tests::Cluster;
 use pg_recur_tests::actions::create_with;
 
 /// An argument of recur.create, and how the message begins that refuses it.
-const BAD_INPUT: [(&str, &str); 19] = [
+const BAD_INPUT: [(&str, &str); 21] = [
     (
         "schedule => 'every now and then'",
         "invalid schedule \"every now and then\": ",
@@ -63,7 +63,15 @@ const BAD_INPUT: [(&str, &str); 19] = [
     ),
     (
         "ends_at => '2001-01-01Z'",
+        "invalid ends_at \"2001-01-01 00:00:00+00\": must lie in the future",
+    ),
+    (
+        "ends_at => '2001-01-01Z', schedule => '1h'",
         "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is ",
+    ),
+    (
+        "ends_at => '2001-01-01Z', starts_at => '2001-01-02Z'",
+        "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is 2001-01-02 ",
     ),
     (
         "schedule => '0 0 30 2 *'",

@@ -273,6 +273,10 @@ fn plain_sql_can_not_store_what_the_functions_refuse() {
         ),
         (
             "ends_at = '2001-01-01Z'",
+            "invalid ends_at \"2001-01-01 00:00:00+00\": must lie in the future",
+        ),
+        (
+            "ends_at = '2001-01-01Z', starts_at = '2001-01-02Z'",
             "invalid ends_at \"2001-01-01 00:00:00+00\": must not lie before starts_at, which is ",
         ),
     ] {

@@ -48,7 +48,12 @@ impl Field {
     /// The victim's actions fire, its consumers work, and no process has crashed.
     #[track_caller]
     pub fn assert_victim_works(&self) {
-        let mut victim = self.session("victim");
+        self.assert_works_in(&mut self.session("victim"));
+    }
+
+    /// The same, seen from a session of the victim.
+    #[track_caller]
+    pub fn assert_works_in(&self, victim: &mut Session) {
         let fired = "recur.dispatches AS d JOIN recur.recurring_actions AS a ON a.id = d.action_id
                       WHERE a.name = 'heartbeat'";
         let before = victim.count(fired);

@@ -38,7 +38,8 @@ fn state(session: &mut Session, name: &str) -> String {
     session.value(
         "SELECT concat_ws(' | ', t.error_count, to_char(t.next_run_at AT TIME ZONE 'UTC', 'DD HH24:MI:SS'),
                           to_char(t.due_at AT TIME ZONE 'UTC', 'DD HH24:MI:SS'), t.last_error)
-           FROM recur_internal.timers AS t JOIN recur_internal.definitions AS d ON d.id = t.action_id WHERE d.name = $1",
+           FROM recur_internal.timers AS t JOIN recur_internal.definitions AS d ON d.id = t.action_id
+          WHERE d.name = $1",
         &[&name],
     )
 }

@@ -133,32 +133,165 @@ fn what_is_claimed_is_not_withdrawn() {
     assert_eq!(claimed.len(), 1);
     session.execute("SELECT recur.pause($1::uuid)", &[&action]);
     let row = &session.rows(
-        "SELECT count(*), min(status), (SELECT run_count FROM recur.recurring_actions) FROM recur_internal.live_dispatches",
+        "SELECT count(*), min(status), (SELECT run_count FROM recur.recurring_actions)
+           FROM recur_internal.live_dispatches",
         &[],
     )[0];
     let left: (i64, String, i64) = (row.get(0), row.get(1), row.get(2));
     assert_eq!(left, (1, "running".to_owned(), 1));
 }
 
+/// What people see of the action: state, runs that are over, hours to the next run.
+fn seen(session: &mut Session) -> (String, Option<String>, Option<String>) {
+    let row = &session.rows(
+        "SELECT o.state, (now() - a.last_run_at)::text,
+                date_trunc('second', a.next_run_at - a.starts_at)::text
+           FROM recur.recurring_actions AS a, recur.overview AS o",
+        &[],
+    )[0];
+    (row.get(0), row.get(1), row.get(2))
+}
+
+/// The instant some hours after the start of the action.
+fn hours(session: &mut Session, hours: i32) -> String {
+    session.value(
+        "SELECT (starts_at + make_interval(hours => $1))::text FROM recur.recurring_actions",
+        &[&hours],
+    )
+}
+
 #[test]
-fn an_edit_revives_an_action_that_ended_ahead() {
+fn the_next_run_lies_ahead_and_the_last_run_does_not() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    create(&mut session, "1h", ", horizon => '6 hours'");
+    assert_eq!(tick_now(&mut session), 6);
+    let next = |hours: i32| Some(format!("{hours:02}:00:00"));
+    assert_eq!(seen(&mut session), ("active".to_owned(), None, next(1)));
+    let overview: (Option<String>, bool) = {
+        let row = &session.rows(
+            "SELECT ran_ago, next_run LIKE '%, 30 min' OR next_run LIKE '%, 29 min' FROM recur.overview",
+            &[],
+        )[0];
+        (row.get(0), row.get(1))
+    };
+    assert_eq!(overview, (None, true));
+    for hour in 1..=3 {
+        let at = hours(&mut session, hour);
+        assert_eq!(session.tick(&at).0, 1, "one more ahead");
+        let last: bool = session.value(
+            "SELECT last_run_at = $1::text::timestamptz FROM recur.recurring_actions",
+            &[&at],
+        );
+        assert!(last, "{hour}");
+        assert_eq!(seen(&mut session).2, next(hour + 1));
+    }
+    // Nothing of this depends on the history.
+    let forecast: i64 = session.value(
+        "SELECT sum(dispatches)::bigint FROM recur.forecast(now() + interval '3 hours', now() + interval '8 hours')",
+        &[],
+    );
+    assert_eq!(forecast, 5, "what is generated is still to come");
+}
+
+#[test]
+fn an_action_ends_when_its_last_run_is_due() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "1h", ", horizon => '6 hours', max_runs => 3");
-    let ended: i64 = session.value("SELECT ended FROM recur.tick()", &[]);
-    assert_eq!((ended, ahead(&mut session)), (1, (3, 3)));
+    let now: String = session.value("SELECT now()::text", &[]);
+    assert_eq!(session.tick(&now), (3, 0, 0, 0));
+    assert_eq!(seen(&mut session).0, "active");
+    assert_eq!(session.tick(&now), (0, 0, 0, 0), "all are generated");
+    for hour in [1, 2] {
+        let at = hours(&mut session, hour);
+        assert_eq!(session.tick(&at), (0, 0, 0, 0));
+        assert_eq!(seen(&mut session).0, "active");
+    }
+    let at = hours(&mut session, 3);
+    assert_eq!(session.tick(&at), (0, 0, 1, 0));
+    let row = &session.rows(
+        "SELECT state, ended_reason, a.next_run_at IS NULL, last_run_at = $1::text::timestamptz
+           FROM recur.recurring_actions AS a, recur.overview",
+        &[&at],
+    )[0];
+    let ended: (String, String, bool, bool) = (row.get(0), row.get(1), row.get(2), row.get(3));
+    assert_eq!(
+        ended,
+        ("ended".to_owned(), "exhausted".to_owned(), true, true)
+    );
+    assert_eq!(
+        session.count(&format!(
+            "recur.events WHERE kind = 'action.exhausted' AND action_id = '{action}'"
+        )),
+        1
+    );
+}
+
+/// The number of withdrawn dispatches in the latest event.
+fn withdrawn(session: &mut Session) -> (String, Option<String>) {
+    let row = &session.rows(
+        "SELECT kind, detail ->> 'withdrawn' FROM recur.events ORDER BY id DESC LIMIT 1",
+        &[],
+    )[0];
+    (row.get(0), row.get(1))
+}
+
+#[test]
+fn an_action_whose_last_run_is_generated_can_be_edited_and_paused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create(&mut session, "1h", ", horizon => '6 hours', max_runs => 3");
+    assert_eq!(tick_now(&mut session), 3);
     session.execute(
         "SELECT recur.update($1::uuid, '{\"payload\": {\"n\": 2}}')",
         &[&action],
     );
-    let row = &session.rows(
-        "SELECT enabled, ended_reason, run_count FROM recur.recurring_actions",
-        &[],
-    )[0];
-    let state: (bool, Option<String>, i64) = (row.get(0), row.get(1), row.get(2));
-    assert_eq!(state, (true, None, 0));
+    let number = |number: &str| Some(number.to_owned());
+    assert_eq!(
+        withdrawn(&mut session),
+        ("action.updated".to_owned(), number("3"))
+    );
+    assert_eq!(ahead(&mut session), (0, 0));
     assert_eq!(tick_now(&mut session), 3);
     assert_eq!(ahead(&mut session), (3, 3));
+
+    session.execute("SELECT recur.pause($1::uuid, 'holidays')", &[&action]);
+    assert_eq!(
+        withdrawn(&mut session),
+        ("action.paused".to_owned(), number("3"))
+    );
+    assert_eq!(ahead(&mut session), (0, 0));
+    assert_eq!(seen(&mut session), ("paused".to_owned(), None, None));
+    session.execute("SELECT recur.resume($1::uuid)", &[&action]);
+    assert_eq!(withdrawn(&mut session), ("action.resumed".to_owned(), None));
+    assert_eq!(tick_now(&mut session), 3);
+
+    session.batch("UPDATE recur.recurring_actions SET enabled = false");
+    assert_eq!(
+        withdrawn(&mut session),
+        ("action.paused".to_owned(), number("3"))
+    );
+}
+
+#[test]
+fn what_was_cancelled_ahead_does_not_come_back() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create(&mut session, "1h", ", horizon => '3 hours'");
+    assert_eq!(tick_now(&mut session), 3);
+    session
+        .batch("SELECT recur.cancel(id) FROM recur.dispatches ORDER BY scheduled_at DESC LIMIT 1");
+    session.execute(
+        "SELECT recur.update($1::uuid, '{\"priority\": 2}')",
+        &[&action],
+    );
+    assert_eq!(
+        seen(&mut session),
+        ("active".to_owned(), None, Some("01:00:00".to_owned()))
+    );
+    assert_eq!(tick_now(&mut session), 2);
+    assert_eq!(ahead(&mut session).0, 2);
 }
 
 #[test]

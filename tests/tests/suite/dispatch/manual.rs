@@ -154,3 +154,84 @@ fn backfill_reaches_beyond_a_page() {
     assert_eq!(made(&mut session, 1_200), 1_200);
     assert_eq!(made(&mut session, 1_200), 241);
 }
+
+#[test]
+fn a_cron_action_is_backfilled_to_before_its_creation() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    create(&mut session, "a", "");
+    assert_eq!(
+        session.count("recur.recurring_actions WHERE starts_at IS NULL"),
+        1
+    );
+    let made: Vec<String> = session.texts(
+        "SELECT to_char(scheduled_at AT TIME ZONE 'UTC', 'HH24:MI')
+           FROM recur.backfill('a', '2020-01-01 00:30Z', '2020-01-01 03:00Z')",
+        &[],
+    );
+    assert_eq!(made, ["01:00", "02:00", "03:00"]);
+    assert_eq!(
+        session.count("recur.dispatches WHERE trigger = 'backfill'"),
+        3
+    );
+    // An interval is counted from its creation, and has no earlier occurrence.
+    session.batch("SELECT recur.create('b', '1h', 'p', 't')");
+    assert_eq!(
+        session.count(
+            "recur.recurring_actions WHERE name = 'b' AND starts_at = created_at AND next_run_at = starts_at"
+        ),
+        1
+    );
+    assert_eq!(
+        session.count("recur.backfill('b', '2020-01-01Z', '2020-01-02Z')"),
+        0
+    );
+}
+
+#[test]
+fn a_backfill_that_yields_nothing_says_why() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    create(
+        &mut session,
+        "started",
+        ", starts_at => '2026-01-01 00:30Z'",
+    );
+    create(&mut session, "cron", "");
+    let backfill = |action: &str, from: &str, until: &str| {
+        let script = format!("SELECT recur.backfill('{action}', '{from}', {until})");
+        cluster.run_script("app", &script)
+    };
+    let said = backfill("cron", "2026-01-01 01:00Z", "'2026-01-01 02:00Z'");
+    assert_eq!(said, "", "two occurrences are made up for");
+    for (action, from, until, reason) in [
+        (
+            "cron",
+            "2026-01-01 01:00Z",
+            "'2026-01-01 02:00Z'",
+            "all 2 occurrences have a dispatch already",
+        ),
+        (
+            "cron",
+            "2026-01-01 01:01Z",
+            "'2026-01-01 01:59Z'",
+            "the schedule has no occurrence then",
+        ),
+        (
+            "started",
+            "2025-01-01Z",
+            "'2025-06-01Z'",
+            "the action starts only at 2026-01-01T00:30:00Z",
+        ),
+    ] {
+        let said = backfill(action, from, until);
+        let expected = format!("NOTICE:  nothing to backfill: {reason}\n");
+        assert!(said.contains(&expected), "{said}");
+    }
+    set_due(&mut session, "'2026-01-01 03:00Z'", "");
+    let said = backfill("cron", "2026-01-01 03:00Z", "now()");
+    assert!(
+        said.contains("from 2026-01-01T03:00:00Z on, the schedule itself dispatches"),
+        "{said}"
+    );
+}

@@ -56,7 +56,7 @@ fn once_fires_the_latest_and_names_the_rest() {
 }
 
 #[test]
-fn skip_fires_what_is_young_enough() {
+fn skip_fires_the_latest_if_it_is_young_enough() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let usual = create(&mut session, "usual", "* * * * *", ", misfire => 'skip'");
@@ -66,20 +66,62 @@ fn skip_fires_what_is_young_enough() {
         "* * * * *",
         ", misfire => 'skip', misfire_grace => '150 seconds'",
     );
-    assert_eq!(session.tick("2030-01-01 00:10:30Z"), (3 + 1, 8 + 10, 0, 0));
-    assert_eq!(occurrences(&mut session, usual), ["01 00:10"]);
-    assert_eq!(
-        occurrences(&mut session, patient),
-        ["01 00:08", "01 00:09", "01 00:10"]
+    let late = create(
+        &mut session,
+        "late",
+        "* * * * *",
+        ", misfire => 'skip', misfire_grace => '29 seconds'",
     );
     assert_eq!(
-        skipped(&mut session, patient),
-        ["misfire 2030-01-01T00:00:00Z 2030-01-01T00:07:00Z 8"]
+        session.tick("2030-01-01 00:10:30Z"),
+        (2, 10 + 10 + 11, 0, 0)
+    );
+    for action in [usual, patient] {
+        assert_eq!(occurrences(&mut session, action), ["01 00:10"]);
+        assert_eq!(
+            skipped(&mut session, action),
+            ["misfire 2030-01-01T00:00:00Z 2030-01-01T00:09:00Z 10"]
+        );
+    }
+    assert_eq!(
+        skipped(&mut session, late),
+        ["misfire 2030-01-01T00:00:00Z 2030-01-01T00:10:00Z 11"]
     );
 }
 
 #[test]
-fn all_fires_every_one_in_portions() {
+fn the_grace_of_skip_is_in_the_row() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let grace = |session: &mut Session| -> Option<String> {
+        session.value(
+            "SELECT misfire_grace::text FROM recur.recurring_actions WHERE name = 'a'",
+            &[],
+        )
+    };
+    create(&mut session, "a", "@hourly", "");
+    assert_eq!(grace(&mut session), None);
+    for (change, expected) in [
+        (r#"{"misfire": "skip"}"#, Some("00:01:00")),
+        (r#"{"misfire_grace": "1 hour"}"#, Some("01:00:00")),
+        (r#"{"misfire_grace": null}"#, Some("00:01:00")),
+        (r#"{"misfire": "once"}"#, None),
+    ] {
+        session.execute("SELECT recur.update('a', $1::text::jsonb)", &[&change]);
+        assert_eq!(grace(&mut session).as_deref(), expected, "{change}");
+    }
+    session.batch(
+        "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, misfire)
+         VALUES ('b', '@hourly', 'p', 't', 'skip')",
+    );
+    assert_eq!(
+        session.count("recur.recurring_actions WHERE name = 'b' AND misfire_grace = '1 minute'"),
+        1
+    );
+}
+
+#[test]
+fn all_fires_the_newest_of_an_outage() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(
@@ -88,21 +130,45 @@ fn all_fires_every_one_in_portions() {
         "* * * * *",
         ", misfire => 'all', catchup_limit => 7",
     );
-    assert_eq!(session.tick("2030-01-01 00:29:30Z"), (30, 0, 0, 0));
-    let expected: Vec<String> = (0..30).map(|minute| format!("01 00:{minute:02}")).collect();
+    assert_eq!(session.tick("2030-01-01 00:29:30Z"), (7, 23, 0, 0));
+    let expected: Vec<String> = (23..30)
+        .map(|minute| format!("01 00:{minute:02}"))
+        .collect();
     assert_eq!(occurrences(&mut session, action), expected);
+    assert_eq!(
+        skipped(&mut session, action),
+        ["misfire 2030-01-01T00:00:00Z 2030-01-01T00:22:00Z 23"]
+    );
+    let advanced: bool = session.value(
+        "SELECT run_count = 7 AND last_run_at = '2030-01-01 00:29Z' AND next_run_at = '2030-01-01 00:30Z'
+           FROM recur.recurring_actions",
+        &[],
+    );
+    assert!(advanced);
+}
+
+#[test]
+fn all_drops_once_in_an_outage_of_several_batches() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create(
+        &mut session,
+        "a",
+        "* * * * * *",
+        ", misfire => 'all', catchup_limit => 2500",
+    );
+    // An hour of seconds.
+    assert_eq!(session.tick("2030-01-01 01:00Z"), (2_500, 1_101, 0, 0));
+    assert_eq!(
+        skipped(&mut session, action),
+        ["misfire 2030-01-01T00:00:00Z 2030-01-01T00:18:20Z 1101"]
+    );
     // A portion is a statement: what one statement inserts was written under one subtransaction.
     let portions: Vec<String> = session.texts(
         "SELECT count(*)::text FROM recur_internal.live_dispatches GROUP BY xmin::text ORDER BY min(scheduled_at)",
         &[],
     );
-    assert_eq!(portions, ["7", "7", "7", "7", "2"]);
-    let advanced: bool = session.value(
-        "SELECT run_count = 30 AND last_run_at = '2030-01-01 00:29Z' AND next_run_at = '2030-01-01 00:30Z'
-           FROM recur.recurring_actions",
-        &[],
-    );
-    assert!(advanced);
+    assert_eq!(portions, ["1000", "1000", "500"]);
 }
 
 #[test]
@@ -255,7 +321,8 @@ fn jitter_delays_each_by_its_own_fixed_part() {
         assert_eq!(session.tick("2024-01-01 12:00Z").0, 51);
         let delays = session.texts(
             "SELECT extract(epoch FROM l.available_at - l.scheduled_at)::text
-               FROM recur_internal.live_dispatches AS l JOIN recur_internal.definitions AS d ON d.id = l.action_id ORDER BY d.name",
+               FROM recur_internal.live_dispatches AS l JOIN recur_internal.definitions AS d ON d.id = l.action_id
+              ORDER BY d.name",
             &[],
         );
         session.batch("DELETE FROM recur_internal.live_dispatches");

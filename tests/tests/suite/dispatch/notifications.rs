@@ -362,7 +362,8 @@ fn a_dispatch_that_can_not_be_announced_keeps_no_other_from_it() {
             session.batch(
                 "BEGIN;
                  SELECT recur.enqueue(provider, 't', run_at => now() + interval '1 second', notify_channel => channel)
-                   FROM (VALUES ('a', NULL), ('bad', NULL), ('b', NULL), ('b', 'elsewhere')) AS given (provider, channel)",
+                   FROM (VALUES ('a', NULL), ('bad', NULL), ('b', NULL), ('b', 'elsewhere'))
+                        AS given (provider, channel)",
             );
             // No function writes such a row.
             session.execute(

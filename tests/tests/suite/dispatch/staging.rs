@@ -138,7 +138,8 @@ fn set_off(session: &mut Session, instant: DateTime<Utc>) {
 /// How many of them were written before their instant.
 fn staged(session: &mut Session, instant: DateTime<Utc>) -> i64 {
     session.value(
-        "SELECT count(*) FROM recur_internal.live_dispatches WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
+        "SELECT count(*) FROM recur_internal.live_dispatches
+          WHERE action_type = 't' AND scheduled_at = $1 AND created_at < $1",
         &[&instant],
     )
 }

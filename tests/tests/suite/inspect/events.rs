@@ -250,3 +250,40 @@ fn mute_silences_what_happens_by_itself() {
         "{heard:?}"
     );
 }
+
+/// The detail is put together from bytes: the server must find every key, and read the same as from the text.
+#[test]
+fn the_detail_of_a_large_change_is_sound() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id: Uuid = session.value(
+        "SELECT recur.create('n', '@daily', 'p', 'a', '{\"k\": 1}')",
+        &[],
+    );
+    // More than 32 keys, with values of every kind, nested, empty, and of lengths that need padding.
+    let changes = json!({
+        "description": "a \"text\" of 23 bytes ü", "labels": {"a": "b", "cc": "ddd"}, "schedule": "@hourly",
+        "timezone": "Europe/Berlin", "ends_at": "2099-01-01T00:00:00Z", "max_runs": 1_000_000, "provider": "q",
+        "payload": {"n": 12345678901234567890_u64, "list": [1, [2.5, {}], null, true, "x"], "empty": {}},
+        "metadata": {"m": "n"}, "dedup_key": "{{execution_time}}", "misfire": "all", "misfire_grace": "1 hour",
+        "catchup_limit": 7, "overlap": "skip", "jitter": "3 seconds", "max_attempts": 9, "lease": "1 minute",
+        "priority": -5, "lock_group": "g", "notify_channel": "c", "primary_agent": "x", "fallback_agent": "y",
+        "contact": "z", "mute": true, "mute_interval": "1 day", "keep_history": "failures", "action_type": "b",
+        "on_dst_gap": "skip", "on_dst_fold": "both", "retry_backoff": {"base": "1 s", "factor": 2, "cap": "1 h"},
+        "subject": "s",
+        "namespace": "ns", "tenant": "t", "name": "renamed"
+    });
+    assert!(changes.as_object().expect("an object").len() > 32);
+    session.execute("SELECT recur.update($1::uuid, $2)", &[&id, &changes]);
+    let sound = session.texts(
+        "SELECT unnest(ARRAY[
+                    e.detail = e.detail::text::jsonb, e.detail || '{}' = e.detail::text::jsonb,
+                    NOT EXISTS (SELECT FROM jsonb_object_keys($1) AS k
+                                 WHERE (e.detail -> 'new' -> k) IS NULL OR NOT e.detail -> 'old' ? k),
+                    e.detail #> '{new,payload}' = $1 -> 'payload',
+                    e.detail @> '{\"old\": {\"mute\": false}, \"new\": {\"priority\": -5, \"mute\": true}}'])::text
+           FROM recur.events AS e WHERE e.kind = 'action.updated'",
+        &[&changes],
+    );
+    assert_eq!(sound, ["true"; 5]);
+}

@@ -6,4 +6,5 @@ mod explain;
 mod list;
 mod overview;
 mod preview;
+mod schedules;
 mod statistics;

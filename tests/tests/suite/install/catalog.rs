@@ -28,7 +28,8 @@ const CATALOG: &str = "
       FROM pg_proc AS p WHERE p.pronamespace IN (TABLE schemas)
     UNION ALL
     SELECT concat_ws(' | ', 'relation', c.oid::regclass, c.relkind, c.relpersistence,
-                     obj_description(c.oid, 'pg_class'), c.relowner::regrole, c.relrowsecurity, c.relforcerowsecurity, c.reloptions::text, c.relreplident,
+                     obj_description(c.oid, 'pg_class'), c.relowner::regrole, c.relrowsecurity,
+                     c.relforcerowsecurity, c.reloptions::text, c.relreplident,
                      (SELECT am.amname FROM pg_am AS am WHERE am.oid = c.relam), c.reltablespace,
                      pg_get_partkeydef(c.oid), pg_get_expr(c.relpartbound, c.oid))
       FROM rels AS c
@@ -46,8 +47,8 @@ const CATALOG: &str = "
       FROM pg_sequence AS s JOIN rels AS c ON c.oid = s.seqrelid
     UNION ALL
     SELECT concat_ws(' | ', 'column', a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
-                     a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity, a.attgenerated, a.attstorage, a.attcompression,
-                     a.attstattarget,
+                     a.attnotnull, pg_get_expr(d.adbin, d.adrelid), a.attidentity, a.attgenerated, a.attstorage,
+                     a.attcompression, a.attstattarget,
                      -- Debian's 15.20 stamps every column with a number of its own.
                      ARRAY(SELECT o FROM unnest(a.attoptions) AS o WHERE o NOT LIKE 'pg\\_attver=%' ORDER BY 1),
                      a.attcollation::regcollation,

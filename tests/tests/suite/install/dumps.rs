@@ -122,6 +122,23 @@ pub(super) fn fires(cluster: &Cluster) {
     });
 }
 
+/// Dumps the database of one cluster and restores it in another.
+fn dump_and_restore(source: &Cluster, target: &Cluster, owner: &str) {
+    let file = source.folder().join("dump");
+    let mut dump = source.program("pg_dump", owner);
+    dump.args(["--format=custom", "--dbname=app", "--file"])
+        .arg(&file);
+    run(dump);
+    // Where the other cluster's programs find it.
+    let mut restore = target.program("pg_restore", owner);
+    restore.args(["--exit-on-error", "--dbname=app"]).arg(&file);
+    // Only a superuser may restore the access lists of what a superuser owns. The levels come back all the same.
+    if owner != "postgres" {
+        restore.arg("--no-privileges");
+    }
+    run(restore);
+}
+
 #[test]
 fn a_dump_brings_everything_back() {
     for owner in ["postgres", "dba"] {
@@ -131,20 +148,7 @@ fn a_dump_brings_everything_back() {
         // Roles have other oids there.
         target.session("postgres").batch("CREATE ROLE earlier");
         prepare(&target, owner);
-        let file = source.folder().join("dump");
-        let mut dump = source.program("pg_dump", owner);
-        dump.args(["--format=custom", "--dbname=app", "--file"])
-            .arg(&file);
-        run(dump);
-        // Where the other cluster's programs find it.
-        let mut restore = target.program("pg_restore", owner);
-        restore.args(["--exit-on-error", "--dbname=app"]).arg(&file);
-        // Only a superuser may restore the access lists of what a superuser owns. The levels come back all the same.
-        if owner != "postgres" {
-            restore.arg("--no-privileges");
-        }
-        run(restore);
-
+        dump_and_restore(&source, &target, owner);
         let (before, after) = (
             contents(&mut source.session("app")),
             contents(&mut target.session("app")),

@@ -199,7 +199,7 @@ fn a_claimed_dispatch_is_completed_once() {
 fn long_reasons_are_cut_and_long_names_refused() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
-    let mut claim = |session: &mut Session| -> Uuid {
+    let claim = |session: &mut Session| -> Uuid {
         session.execute("SELECT recur.enqueue('p', 'a', max_attempts => 2)", &[]);
         session.value("SELECT id FROM recur.claim(1)", &[])
     };

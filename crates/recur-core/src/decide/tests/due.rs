@@ -56,7 +56,7 @@ fn once_with_a_grace_drops_even_the_latest_when_it_is_too_old() {
 }
 
 #[test]
-fn skip_fires_what_is_no_older_than_the_grace() {
+fn skip_fires_the_latest_if_it_is_no_older_than_the_grace() {
     let policy = Policy {
         misfire: Misfire::Skip,
         ..PLAIN
@@ -77,7 +77,19 @@ fn skip_fires_what_is_no_older_than_the_grace() {
         misfire_grace: Some(TimeDelta::minutes(3)),
         ..policy
     };
-    assert_eq!(Case { policy, ..MONTH }.decide().fire.len(), 3);
+    // Of three within the grace, the latest.
+    assert_eq!(
+        Case { policy, ..MONTH }.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:00Z",
+                "2030-01-31T11:59:00Z",
+                43_200
+            ),
+            ..fires(&["2030-01-31T12:00:00Z"], wait("2030-01-31T12:01:00Z"))
+        }
+    );
     // Seen in time, nothing is skipped.
     let case = Case { policy, ..NOON };
     assert_eq!(
@@ -104,24 +116,57 @@ fn skip_fires_what_is_no_older_than_the_grace() {
 }
 
 #[test]
-fn all_fires_the_oldest_first_up_to_the_limit() {
+fn all_keeps_the_newest_and_fires_the_oldest_of_them_first() {
     let policy = Policy {
         misfire: Misfire::All,
         catchup_limit: 3,
         ..PLAIN
     };
-    assert_eq!(
-        Case { policy, ..MONTH }.decide(),
-        fires(
-            &[
-                "2030-01-01T12:00:00Z",
-                "2030-01-01T12:01:00Z",
-                "2030-01-01T12:02:00Z"
-            ],
-            // Still due: the rest comes with the next batch.
-            wait("2030-01-01T12:03:00Z")
+    let kept = [
+        "2030-01-31T11:58:00Z",
+        "2030-01-31T11:59:00Z",
+        "2030-01-31T12:00:00Z",
+    ];
+    let older = || {
+        skipped(
+            SkipReason::Misfire,
+            "2030-01-01T12:00:00Z",
+            "2030-01-31T11:57:00Z",
+            43_198,
         )
+    };
+    let case = Case { policy, ..MONTH };
+    assert_eq!(
+        case.decide(),
+        Decision {
+            skipped: older(),
+            ..fires(&kept, wait("2030-01-31T12:01:00Z"))
+        }
     );
+    // A decision that may fire two drops as many; the next one finds what was kept, and drops nothing.
+    let case = Case { share: 2, ..case };
+    assert_eq!(
+        case.decide(),
+        Decision {
+            skipped: older(),
+            ..fires(&kept[..2], wait(kept[2]))
+        }
+    );
+    let next = Case {
+        next_run_at: kept[2],
+        ..case
+    };
+    assert_eq!(
+        next.decide(),
+        fires(&kept[2..], wait("2030-01-31T12:01:00Z"))
+    );
+    // As many as are allowed.
+    let case = Case {
+        next_run_at: kept[0],
+        share: usize::MAX,
+        ..case
+    };
+    assert_eq!(case.decide().skipped, []);
     // The grace bounds it.
     let policy = Policy {
         misfire_grace: Some(TimeDelta::seconds(90)),
@@ -136,9 +181,35 @@ fn all_fires_the_oldest_first_up_to_the_limit() {
                 "2030-01-31T11:58:00Z",
                 43_199
             ),
+            ..fires(&kept[1..], wait("2030-01-31T12:01:00Z"))
+        }
+    );
+}
+
+#[test]
+fn an_instant_set_by_hand_is_the_first_to_be_dropped() {
+    let case = Case {
+        policy: Policy {
+            misfire: Misfire::All,
+            catchup_limit: 2,
+            ..PLAIN
+        },
+        next_run_at: "2030-01-01T12:00:10.5Z",
+        now: "2030-01-01T12:02:30Z",
+        ..MONTH
+    };
+    assert_eq!(
+        case.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-01T12:00:10.5Z",
+                "2030-01-01T12:00:10.5Z",
+                1
+            ),
             ..fires(
-                &["2030-01-31T11:59:00Z", "2030-01-31T12:00:00Z"],
-                wait("2030-01-31T12:01:00Z")
+                &["2030-01-01T12:01:00Z", "2030-01-01T12:02:00Z"],
+                wait("2030-01-01T12:03:00Z")
             )
         }
     );
@@ -152,7 +223,7 @@ fn a_long_outage_is_not_walked_through() {
         now: "2130-01-01T00:00:00Z",
         ..NOON
     };
-    for misfire in [Misfire::Once, Misfire::Skip] {
+    for misfire in [Misfire::Once, Misfire::Skip, Misfire::All] {
         let policy = Policy { misfire, ..PLAIN };
         let started = Stopwatch::now();
         let decision = Case { policy, ..century }.decide();
@@ -175,6 +246,7 @@ fn the_last_of_max_runs_fires_and_ends() {
         runs: (1, Some(3)),
         policy: Policy {
             misfire: Misfire::All,
+            catchup_limit: 100_000,
             ..PLAIN
         },
         ..MONTH

@@ -19,12 +19,14 @@ fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
     };
     assert_eq!(
         created.decide(),
-        fires(
+        fires_ahead(
             &[
                 "2030-01-01T12:00:00Z",
                 "2030-01-02T12:00:00Z",
                 "2030-01-03T12:00:00Z"
             ],
+            "2030-01-01T12:00:00Z",
+            None,
             Then::Wait {
                 next_run_at: at("2030-01-04T12:00:00Z"),
                 due_at: at("2030-01-01T12:00:00Z"),
@@ -34,13 +36,16 @@ fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
     // Then one at a time.
     let later = Case {
         next_run_at: "2030-01-04T12:00:00Z",
+        ahead: Some(("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z", false)),
         now: "2030-01-01T12:00:00Z",
         ..created
     };
     assert_eq!(
         later.decide(),
-        fires(
+        fires_ahead(
             &["2030-01-04T12:00:00Z"],
+            "2030-01-02T12:00:00Z",
+            Some("2030-01-01T12:00:00Z"),
             Then::Wait {
                 next_run_at: at("2030-01-05T12:00:00Z"),
                 due_at: at("2030-01-02T12:00:00Z"),
@@ -67,11 +72,13 @@ fn an_instant_set_by_hand_is_dispatched_ahead_as_well() {
     };
     assert_eq!(
         within_reach.decide(),
-        fires(
+        fires_ahead(
             &["2030-01-01T12:10:00Z"],
+            "2030-01-01T12:10:00Z",
+            None,
             Then::Wait {
                 next_run_at: at("2030-01-02T12:00:00Z"),
-                due_at: at("2030-01-02T11:00:00Z"),
+                due_at: at("2030-01-01T12:10:00Z"),
             }
         )
     );
@@ -99,8 +106,10 @@ fn a_horizon_has_limits() {
     };
     assert_eq!(
         case.decide(),
-        fires(
+        fires_ahead(
             &["2030-01-01T12:00:00Z", "2030-01-02T12:00:00Z"],
+            "2030-01-01T12:00:00Z",
+            None,
             Then::Wait {
                 next_run_at: at("2030-01-03T12:00:00Z"),
                 due_at: at("2030-01-01T12:00:00Z"),
@@ -125,7 +134,12 @@ fn a_horizon_has_limits() {
     let decision = case.decide();
     assert_eq!(
         (decision.fire.len(), decision.then),
-        (2, Then::End(EndReason::Exhausted))
+        (
+            2,
+            Then::Finish {
+                due_at: at("2030-01-01T12:00:00Z")
+            }
+        )
     );
     // Whether it will overlap can't be known ahead.
     let case = Case {
@@ -173,4 +187,87 @@ fn a_full_horizon_has_room_when_the_first_of_it_has_come() {
     // The share of the batch holds here, too.
     let decision = Case { share: 7, ..empty }.decide();
     assert_eq!(decision.fire.len(), 7);
+}
+
+#[test]
+fn an_action_ends_when_the_last_of_those_ahead_has_come_due() {
+    let (first, last) = ("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z");
+    for (max_runs, ends_at, reason) in [
+        (Some(3), None, EndReason::Exhausted),
+        (None, Some(last), EndReason::Expired),
+    ] {
+        let case = Case {
+            ahead: Some((first, last, true)),
+            ends_at,
+            runs: (3, max_runs),
+            now: "2030-01-01T11:59:59Z",
+            ..NOON
+        };
+        let finish = |due_at| Then::Finish { due_at: at(due_at) };
+        assert_eq!(
+            case.decide(),
+            fires_ahead(&[], first, None, finish(first)),
+            "looked at too early"
+        );
+        let case = Case { now: first, ..case };
+        let second = "2030-01-02T12:00:00Z";
+        assert_eq!(
+            case.decide(),
+            fires_ahead(&[], second, Some(first), finish(second))
+        );
+        let case = Case {
+            now: "2030-01-03T11:59:59Z",
+            ..case
+        };
+        assert_eq!(
+            case.decide(),
+            fires_ahead(&[], last, Some(second), finish(last))
+        );
+        for now in [last, "2031-01-01T00:00:00Z"] {
+            let case = Case { now, ..case };
+            assert_eq!(case.decide(), fires(&[], Then::End(reason)));
+        }
+    }
+}
+
+#[test]
+fn what_is_ahead_is_not_missed_in_an_outage() {
+    // Three days were dispatched ahead; the server came back after five.
+    let case = Case {
+        next_run_at: "2030-01-04T12:00:00Z",
+        ahead: Some(("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z", false)),
+        now: "2030-01-05T13:00:00Z",
+        ..NOON
+    };
+    assert_eq!(
+        case.decide(),
+        Decision {
+            skipped: skipped(
+                SkipReason::Misfire,
+                "2030-01-04T12:00:00Z",
+                "2030-01-04T12:00:00Z",
+                1
+            ),
+            ..fires(&["2030-01-05T12:00:00Z"], wait("2030-01-06T12:00:00Z"))
+        }
+    );
+    // Seen on the second day.
+    let case = Case {
+        now: "2030-01-02T13:00:00Z",
+        ..case
+    };
+    assert_eq!(
+        case.decide(),
+        fires_ahead(
+            &[],
+            "2030-01-03T12:00:00Z",
+            Some("2030-01-02T12:00:00Z"),
+            Then::Wait {
+                next_run_at: at("2030-01-04T12:00:00Z"),
+                due_at: at("2030-01-03T12:00:00Z"),
+            }
+        )
+    );
+    // Nor is it staged.
+    assert_eq!(case.stage("2030-01-04T12:00:00Z"), None);
 }

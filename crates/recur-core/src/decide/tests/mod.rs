@@ -19,6 +19,8 @@ struct Case {
     schedule: &'static str,
     ends_at: Option<&'static str>,
     next_run_at: &'static str,
+    /// The first and the last dispatch ahead, and whether they are the last of all.
+    ahead: Option<(&'static str, &'static str, bool)>,
     runs: (i64, Option<i64>),
     policy: Policy,
     unfinished: Unfinished,
@@ -54,6 +56,11 @@ impl Case {
         let due = Due {
             recurrence: &recurrence,
             next_run_at: at(self.next_run_at),
+            ahead: self.ahead.map(|(first, last, is_end)| Ahead {
+                first: at(first),
+                last: at(last),
+                is_end,
+            }),
             run_count: self.runs.0,
             max_runs: self.runs.1,
             policy: self.policy,
@@ -76,6 +83,7 @@ const NOON: Case = Case {
     schedule: "0 12 * * *",
     ends_at: None,
     next_run_at: "2030-01-01T12:00:00Z",
+    ahead: None,
     runs: (0, None),
     policy: PLAIN,
     unfinished: Unfinished {
@@ -105,7 +113,19 @@ fn fires(occurrences: &[&str], then: Then) -> Decision {
         fire: occurrences.iter().map(|text| at(text)).collect(),
         skipped: Vec::new(),
         cancels_previous: false,
+        ahead: None,
         then,
+    }
+}
+
+/// The same, with dispatches ahead of their time: the first of them, and the latest that has come due.
+fn fires_ahead(occurrences: &[&str], first: &str, came_due: Option<&str>, then: Then) -> Decision {
+    Decision {
+        ahead: Some(StillAhead {
+            first: at(first),
+            came_due: came_due.map(at),
+        }),
+        ..fires(occurrences, then)
     }
 }
 

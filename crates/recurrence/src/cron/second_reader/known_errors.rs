@@ -22,8 +22,6 @@ pub(super) enum KnownError {
     YearsAfter5000,
     /// `*/4` in the year field counts from the year 1 instead of 1970.
     YearStepsFromYear1,
-    /// A large step is refused: croner's 16-bit sum of value and step overflows.
-    StepOverflow,
     /// `7L` and `FRI-SUN#L` miss the last Sunday: croner keeps it under 7, and looks for it under 0.
     LastSunday,
     /// `MON-FRIL` is refused, where `MON-FRI#L` is read.
@@ -34,10 +32,9 @@ pub(super) enum KnownError {
 
 impl KnownError {
     /// The errors that remain in the canonical text.
-    pub const IN_CANONICAL: [KnownError; 5] = [
+    pub const IN_CANONICAL: [KnownError; 4] = [
         KnownError::YearStepsFromYear1,
         KnownError::YearsAfter5000,
-        KnownError::StepOverflow,
         KnownError::LastSunday,
         KnownError::LastDayBesideLastWeekday,
     ];
@@ -48,7 +45,6 @@ impl KnownError {
         match (self, field.kind()) {
             (KnownError::YearStepsFromYear1, FieldKind::Year) => count_from_1970(item),
             (KnownError::YearsAfter5000, FieldKind::Year) => end_in_5000(item),
-            (KnownError::StepOverflow, _) => shorten_step(item),
             (KnownError::LastSunday, FieldKind::DayOfWeek) => split_last_sunday(item),
             (KnownError::LastDayBesideLastWeekday, FieldKind::DayOfMonth) => {
                 let beside = field.items().contains(&Item::LastWeekday);
@@ -83,7 +79,7 @@ pub(super) fn avoid(cron: &CronSpec) -> (CronSpec, Vec<KnownError>) {
 /// concern the last weekdays of a month.
 pub(super) fn in_text(written: &str) -> Vec<KnownError> {
     let mut errors = Vec::new();
-    let items = written.split([' ', '\t', '\n', ',']);
+    let items = written.split(|c: char| c.is_ascii_whitespace() || c == ',');
     for item in items.map(str::to_ascii_uppercase) {
         let Some(days) = item.strip_suffix('L') else {
             continue;
@@ -91,7 +87,9 @@ pub(super) fn in_text(written: &str) -> Vec<KnownError> {
         if days.contains('-') && !days.contains('#') {
             errors.push(KnownError::LastOfRange);
         }
-        if days.trim_end_matches('#').ends_with('7') {
+        let days = days.trim_end_matches('#');
+        // At the end of a range, Sunday is 7 to croner.
+        if days.ends_with('7') || days.ends_with("-SUN") {
             errors.push(KnownError::LastSunday);
         }
     }
@@ -124,22 +122,6 @@ fn end_in_5000(item: Item) -> Vec<Item> {
         }],
         item => vec![item],
     }
-}
-
-/// The same values with a step of at most 10,000, which is longer than any field.
-fn shorten_step(item: Item) -> Vec<Item> {
-    const LONGEST: u16 = 10_000;
-    vec![match item {
-        Item::AnyStep { step } => Item::AnyStep {
-            step: step.min(LONGEST),
-        },
-        Item::RangeStep { first, last, step } => Item::RangeStep {
-            first,
-            last,
-            step: step.min(LONGEST),
-        },
-        item => item,
-    }]
 }
 
 /// `FRI-SUN#L` as `FRI-SAT#L,SUN#L`.

@@ -1,12 +1,21 @@
 //! The name that was probably meant.
 
-/// No column has so long a name, and comparing takes the product of both lengths.
+/// No name that is looked for is this long, and comparing takes the product of both lengths.
 const LONGEST: usize = 64;
 
 /// The candidate that is nearest to a misspelt name, if one is near.
-pub(super) fn nearest<'a>(
+///
+/// # Examples
+/// ```
+/// use recurrence::nearest_name;
+///
+/// let keys = ["every", "unit", "days_of_week"];
+/// assert_eq!(nearest_name("day_of_weeks", keys), Some("days_of_week"));
+/// assert_eq!(nearest_name("colour", keys), None);
+/// ```
+pub fn nearest_name<'a>(
     name: &str,
-    candidates: impl Iterator<Item = &'a str>,
+    candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
     if name.len() > LONGEST {
         return None;
@@ -14,6 +23,7 @@ pub(super) fn nearest<'a>(
     // A third of the letters may differ: with more, any short name is near to any other.
     let tolerated = name.chars().count() / 3;
     candidates
+        .into_iter()
         .map(|candidate| (distance(name, candidate), candidate))
         .filter(|(distance, _)| *distance <= tolerated)
         .min_by_key(|(distance, _)| *distance)
@@ -68,7 +78,7 @@ mod tests {
             ("frequency", None),
             (&"schedule".repeat(9), None),
         ] {
-            assert_eq!(nearest(name, candidates.into_iter()), expected, "{name}");
+            assert_eq!(nearest_name(name, candidates), expected, "{name}");
         }
     }
 }
