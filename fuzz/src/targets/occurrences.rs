@@ -132,6 +132,26 @@ fn check_gap(recurrence: &Recurrence, found: &[Occurrence]) {
     }
 }
 
+/// Nothing comes closer than the shortest gap, in a walk through many occurrences of UTC.
+pub fn spacing(input: &Input) -> Signature {
+    let Ok(schedule) = Schedule::parse(&input.text) else {
+        return Signature(0);
+    };
+    let shape = schedule.to_string();
+    let mut choices = input.choices();
+    // Just before midnight, where days meet.
+    let seconds = choices.within(0, 20_000) * 86_400 - choices.within(0, 70);
+    let start = DateTime::from_timestamp(seconds, 0).expect("an instant");
+    let policies = (OnGap::RollForward, OnFold::First);
+    let Ok(recurrence) = build(schedule, Tz::UTC, Some(start), policies) else {
+        return Signature(1);
+    };
+    let from = start + Duration::hours(choices.within(-1, 47));
+    let found: Vec<Occurrence> = recurrence.occurrences_after(from).take(64).collect();
+    check_gap(&recurrence, &found);
+    Signature::of_shape(found.len().min(3) as u8, &shape)
+}
+
 fn build(
     schedule: Schedule,
     tz: Tz,

@@ -8,6 +8,7 @@ mod dispatch;
 mod history;
 mod inspect;
 mod install;
+mod model;
 mod queue;
 mod recovery;
 mod workers;

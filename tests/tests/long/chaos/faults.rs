@@ -283,13 +283,15 @@ fn use_up_worker_slots(world: &World, dice: &mut Dice) -> Ongoing {
     Ongoing::Query(query)
 }
 
-/// Of one table, some or all.
+/// Of one table, some or all. Rows that are locked already are left out: another such session may hold them.
 fn lock_rows(world: &World, dice: &mut Dice) -> Ongoing {
     let mut session = world.session();
     let table = ["timers", "live_dispatches", "progress", "definitions"][dice.roll(4) as usize];
     let share = [0.2, 1.0][dice.roll(2) as usize];
     session.batch(&format!(
-        "BEGIN; SELECT count(*) FROM (SELECT FROM recur_internal.{table} WHERE random() < {share} FOR UPDATE) AS locked"
+        "BEGIN;
+         SELECT count(*) FROM (SELECT FROM recur_internal.{table} WHERE random() < {share}
+                                  FOR UPDATE SKIP LOCKED) AS locked"
     ));
     Ongoing::Sessions(vec![session])
 }
