@@ -76,6 +76,10 @@ fn report(failure: &Failure, seed: u64) {
     println!("  {}", failure.message);
     println!("  found:     {:?}", failure.found);
     println!("  minimized: {:?}", failure.minimized);
+    // What fails without a search is in the corpus already.
+    if failure.execution == 0 {
+        return;
+    }
     match corpus::store(failure.target, "failure-", &failure.minimized) {
         Ok(path) => println!("  stored:    {}", path.display()),
         Err(error) => println!("  not stored: {error}"),

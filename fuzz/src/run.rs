@@ -177,8 +177,18 @@ fn run_shard(
     let mut kept: Vec<Input> = Vec::new();
     let saved = corpus::read(target.name).unwrap_or_default();
     for input in saved.into_iter().map(|(_, input)| input) {
-        if let Ok(signature) = execute(target, &input) {
-            outcome.signatures.insert(signature);
+        match execute(target, &input) {
+            Ok(signature) => drop(outcome.signatures.insert(signature)),
+            // One shard is enough to tell.
+            Err(message) if shard == 0 => outcome.failures.push(Failure {
+                target: target.name,
+                shard,
+                execution: 0,
+                message,
+                found: input.clone(),
+                minimized: input.clone(),
+            }),
+            Err(_) => {}
         }
         kept.push(input);
     }

@@ -27,6 +27,7 @@ pub const ALL: &[Target] = &[
     target("zone", 2, texts::zone, notations::zone),
     target("schedule", 6, texts::schedule, schedules::schedule),
     target("describe", 30, texts::pair, schedules::describe),
+    target("lint", 3, texts::schedule, schedules::lint),
     target("admit", 4, texts::cron, schedules::admit),
     target("bounds", 6, texts::schedule, occurrences::bounds),
     target("spacing", 10, texts::schedule, occurrences::spacing),

@@ -5,8 +5,8 @@ use crate::naive::clock::{policies, zone, zone_and_instant};
 use crate::random::hash;
 use crate::target::Signature;
 use crate::targets::texts::BETWEEN;
-use chrono::{DateTime, Utc};
-use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, Schedule, ScheduleCache, Zone};
+use chrono::{DateTime, TimeDelta, Utc};
+use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, Schedule, ScheduleCache, Style, Zone};
 use std::sync::Arc;
 
 fn kind(schedule: &Schedule) -> u8 {
@@ -111,6 +111,51 @@ fn check_sentence(text: &str) {
     );
     assert!(!text.contains(|c: char| c.is_control()), "{text:?}");
     assert!(text.starts_with(|c: char| c.is_lowercase()), "{text:?}");
+}
+
+/// What is said about a schedule that is valid and probably not meant.
+pub fn lint(input: &Input) -> Signature {
+    let Ok(schedule) = Schedule::parse(&input.text) else {
+        return Signature(0);
+    };
+    let mut choices = input.choices();
+    let (tz, now) = zone_and_instant(&mut choices);
+    let (gap, fold) = policies(&mut choices);
+    let starts_at = choices
+        .one_in(2)
+        .then(|| now + TimeDelta::days(choices.within(-900, 900)));
+    let findings = recurrence::lint(&schedule, zone(tz), starts_at, now);
+    assert_eq!(
+        findings,
+        recurrence::lint(&schedule, zone(tz), starts_at, now)
+    );
+    for finding in &findings {
+        assert!(
+            !finding.finding.is_empty() && !finding.remedy.is_empty(),
+            "{finding:?}"
+        );
+        assert!(finding.finding.len() < 1_000, "{finding:?}");
+    }
+    let bounds = Bounds {
+        starts_at: starts_at.or(Some(now)),
+        ..Bounds::default()
+    };
+    for style in [Style::Hours24, Style::Hours12] {
+        assert!(
+            !schedule
+                .describe_as(style, Some(zone(tz)), &bounds)
+                .is_empty()
+        );
+    }
+    if let Ok(recurrence) = Recurrence::new(Arc::new(schedule), zone(tz), bounds, gap, fold) {
+        assert!(
+            recurrence
+                .warning(now)
+                .is_none_or(|warning| !warning.is_empty())
+        );
+    }
+    let codes: String = findings.iter().map(|finding| finding.code.name()).collect();
+    Signature(hash(codes.as_bytes()))
 }
 
 fn recurrence(schedule: &Schedule, starts_at: Option<DateTime<Utc>>) -> Option<Vec<DateTime<Utc>>> {
