@@ -1,7 +1,7 @@
 //! Slow and simple models of what the crates compute.
 //!
-//! Each is written from the documentation alone, in the plainest way: it walks through days, minutes and candidates.
-//! chrono and chrono-tz are the only help.
+//! Each is written in the plainest way: it walks through days, minutes and candidates. It shares no code with what it
+//! checks; chrono and chrono-tz are the only help.
 
 pub mod at;
 pub mod clock;
