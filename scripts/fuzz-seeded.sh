@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves that the fuzzer finds bugs: applies each patch of fuzz/seeded to a copy of the crates, one at a time, and fuzzes
-# the copy until it fails. The corpus is left out, so that generators and mutation alone must find the bug.
+# Proves that the fuzzer finds bugs: applies each patch of fuzz/seeded to a copy of the crates, one at a time, and
+# fuzzes the copy until it fails. The corpus is left out, so that generators and mutation alone must find the bug.
 #   fuzz-seeded.sh                  all of them: a line of a table each
 #   fuzz-seeded.sh fuzz/seeded/07*  some of them
 set -euo pipefail
