@@ -50,7 +50,7 @@ test-crash: build ## the long form: fifty rounds of chaos, fifty of crashes, a b
 chaos: build ## faults at random under load, about half an hour: docs/reliability.md (ROUNDS=1000 SEED=1 UPDATE_DOCS=1)
 	@ROUNDS=$(ROUNDS) SEED=$(SEED) scripts/chaos.sh
 
-fuzz: ## parsers, searches, decisions and encoders against slow models: 10^8 inputs, about 10 minutes (EXECUTIONS=2000000)
+fuzz: ## parsers, searches, decisions and encoders against slow models: 10^8 inputs, a few minutes (EXECUTIONS=2000000)
 	@scripts/fuzz.sh $(EXECUTIONS)
 
 test-engine: ## the inner loop of the engine: no server

@@ -134,7 +134,8 @@ pub fn run(targets: &[&Target], options: Options) -> Vec<Outcome> {
                     // The first shards of all targets come first.
                     let (index, shard) = (unit % targets.len(), (unit / targets.len()) as u64);
                     let target = targets[index];
-                    let of_target = options.executions * u64::from(target.share) / shares.max(1);
+                    let of_all = options.executions * u64::from(target.share);
+                    let of_target = of_all.div_ceil(shares.max(1));
                     let executions = of_target / SHARDS + u64::from(shard < of_target % SHARDS);
                     let outcome = run_shard(target, options.seed, shard, executions, &stops);
                     if options.stops_at_first && !outcome.failures.is_empty() {

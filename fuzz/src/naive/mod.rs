@@ -1,7 +1,7 @@
 //! Slow and simple models of what the crates compute.
 //!
-//! Each is written from the documentation alone, in the plainest way: it walks through days, minutes and candidates.
-//! chrono and chrono-tz are the only help.
+//! Each is written in the plainest way: it walks through days, minutes and candidates. chrono
+//! and chrono-tz help; what is said about occurrences in decisions comes from the engine, which has models of its own.
 
 pub mod at;
 pub mod clock;

@@ -7,6 +7,7 @@ use crate::target::Signature;
 use crate::targets::schedules::evaluated;
 use chrono::{DateTime, Duration, Utc};
 use chrono_tz::Tz;
+use recurrence::rrule::RuleError;
 use recurrence::{
     Bounds, Kind, Occurrence, OnFold, OnGap, Recurrence, RecurrenceError, Schedule, Shift, Zone,
 };
@@ -325,6 +326,8 @@ pub fn rrule(input: &Input) -> Signature {
         (OnGap::RollForward, OnFold::First),
     ) {
         Ok(recurrence) => recurrence,
+        // So sparse a rule can't be counted out, and says so.
+        Err(RecurrenceError::Rule(RuleError::CountOutOfReach { .. })) => return Signature(3),
         Err(error) => {
             assert!(
                 expected.is_empty(),
