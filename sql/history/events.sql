@@ -5,7 +5,7 @@ COMMENT ON SEQUENCE recur_internal.event_ids IS 'Numbers the events';
 
 CREATE TABLE recur_internal.events (
     id          bigint      NOT NULL DEFAULT nextval('recur_internal.event_ids'),
-    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    at          timestamptz NOT NULL DEFAULT recur.clock(),
     kind        text        NOT NULL,
     action_id   uuid,
     dispatch_id uuid,
@@ -17,7 +17,10 @@ CREATE TABLE recur_internal.events (
     CONSTRAINT events_kind_known CHECK (kind IN (
         'action.created', 'action.updated', 'action.paused', 'action.resumed', 'action.deleted',
         'action.expired', 'action.exhausted', 'action.no_next', 'action.error',
-        'occurrence.dispatched', 'occurrence.skipped', 'dispatch.recovered', 'owner.notified'))
+        'occurrence.dispatched', 'occurrence.skipped', 'dispatch.recovered', 'dispatch.completed', 'dispatch.failed',
+        'dispatch.cancelled', 'dispatch.retrying', 'dispatch.triggered', 'owner.notified', 'action.resolved',
+        'alarm.raised', 'alarm.over', 'subject.forgotten',
+        'journey.stored', 'journey.changed', 'journey.dropped'))
 ) PARTITION BY LIST (partition);
 CREATE INDEX events_by_id ON recur_internal.events (id);
 CREATE INDEX events_of_action ON recur_internal.events (action_id, at);
@@ -46,12 +49,16 @@ SELECT e.id, e.at, e.kind, e.action_id, e.dispatch_id, recur_internal.owner_name
 COMMENT ON VIEW recur.events IS 'What happened to actions and occurrences, oldest first; rows are never changed';
 COMMENT ON COLUMN recur.events.owner IS 'The owner of the action: roles that may act as this role see the event';
 
--- Append-only, for superusers too; retention, which truncates a whole partition, is the one exception.
+-- Append-only, for superusers too. There are two exceptions: retention, which truncates a whole partition, and
+-- recur.forget_subject, which deletes as the engine.
 CREATE FUNCTION recur_internal.events_are_kept() RETURNS trigger
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
+    IF TG_OP = 'DELETE' AND current_user = 'recur_engine' THEN
+        RETURN NULL;
+    END IF;
     RAISE insufficient_privilege USING
         MESSAGE = 'events can not be changed or deleted',
         HINT = 'They are removed by age, with recur.retention.';

@@ -6,7 +6,7 @@ use super::partition;
 use crate::access::{Actor, WORKER};
 use crate::pg::jsonb::{self, Jsonb};
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
-use crate::runtime::notify_queue;
+use crate::runtime::{notify_queue, settings};
 use recur_core::event::EventKind;
 use uuid::Uuid;
 
@@ -15,8 +15,8 @@ queries! {
         (UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
     RECORD_CHANGES = "history/queries/record_changes.sql"
         (TEXTARRAYOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTOID, TEXTOID, INT2OID, BOOLOID);
-    NOTIFY_CONTACTS = "history/queries/notify_contacts.sql" {kind: EventKind::Notified.as_str()}
-        (UUIDARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, BOOLOID);
+    RECORD_DISPATCHES = "history/queries/record_dispatches.sql"
+        (TEXTOID, UUIDARRAYOID, UUIDARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT2OID, BOOLOID, INT4OID);
 }
 
 /// Events of workers, collected column by column.
@@ -91,18 +91,36 @@ pub fn record_changes(changes: &[Change], actor: &Actor) {
     RECORD_CHANGES.with(|query| query.execute(&arguments));
 }
 
-/// Notifies the contacts of these actions, or else their owners, unless they are muted: (action, problem).
-pub fn notify_contacts(problems: Vec<(Uuid, String)>) {
-    if problems.is_empty() {
+/// What became of a dispatch.
+pub struct DispatchEvent {
+    pub dispatch: Uuid,
+    /// None for a dispatch that was enqueued.
+    pub action: Option<Uuid>,
+    pub owner_id: i32,
+    /// A JSON object.
+    pub detail: serde_json::Value,
+}
+
+/// Records events of dispatches, and announces those of actions that are not muted.
+pub fn record_dispatches(kind: EventKind, events: &[DispatchEvent], actor: &Actor) {
+    if events.is_empty() {
         return;
     }
-    let (actions, texts): (Vec<_>, Vec<_>) = problems.into_iter().unzip();
+    let actions: Vec<_> = events.iter().map(|one| one.action.map(pg_uuid)).collect();
+    let owners: Vec<i32> = events.iter().map(|one| one.owner_id).collect();
+    let details: Vec<String> = events.iter().map(|one| one.detail.to_string()).collect();
+    let each_max = i32::try_from(settings::notify_each_max()).unwrap_or(i32::MAX);
     let arguments = [
-        pg_uuids(actions).into(),
-        texts.into(),
-        WORKER.into(),
+        kind.as_str().into(),
+        actions.into(),
+        pg_uuids(events.iter().map(|one| one.dispatch)).into(),
+        owners.into(),
+        details.into(),
+        actor.name.as_str().into(),
+        actor.login.as_deref().into(),
         partition::current().into(),
         notify_queue::has_room().into(),
+        each_max.into(),
     ];
-    NOTIFY_CONTACTS.with(|query| query.execute(&arguments));
+    RECORD_DISPATCHES.with(|query| query.execute(&arguments));
 }

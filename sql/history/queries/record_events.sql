@@ -13,10 +13,11 @@ WITH recorded AS (
       FROM recur_internal.definitions AS d
       JOIN recur_internal.progress AS p ON p.action_id = d.id
      WHERE $6 AND d.id = ANY ($1) AND NOT d.mute
-       AND (d.mute_interval IS NULL OR p.last_notified_at IS NULL OR p.last_notified_at <= now() - d.mute_interval)
+       AND (d.mute_interval IS NULL OR p.announced_at IS NULL
+            OR p.announced_at <= recur.clock() - d.mute_interval)
 ), noted AS (
     UPDATE recur_internal.progress AS p
-       SET last_notified_at = now()
+       SET announced_at = recur.clock()
      WHERE p.action_id IN (SELECT l.action_id FROM recur_internal.progress AS l
                             WHERE l.action_id IN (SELECT a.id FROM audible AS a WHERE a.is_limited)
                               FOR UPDATE SKIP LOCKED)

@@ -1,0 +1,2 @@
+d.id, d.name, d.namespace, d.provider, d.owner_id, d.contact, recur_internal.owner_name(d.owner_id), d.mute,
+       (extract(epoch FROM d.mute_interval) * 1000000)::bigint, d.error_threshold, p.last_notified_at

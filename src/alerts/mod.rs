@@ -1,0 +1,4 @@
+//! What people learn of trouble: messages to contacts, and alarms.
+
+pub mod alarms;
+pub mod contacts;

@@ -1,0 +1,5 @@
+//! What people learn of trouble.
+
+mod alarms;
+mod contacts;
+mod events;
