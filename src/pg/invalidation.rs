@@ -41,3 +41,9 @@ unsafe extern "C-unwind" fn roles_changed(callback: pg_sys::Datum, _cache: i32, 
     let callback = unsafe { std::mem::transmute::<*mut (), fn()>(callback.cast_mut_ptr()) };
     callback();
 }
+
+/// Tells every process, from the commit of this transaction on, that a relation was changed.
+pub fn announce_change(relation: pg_sys::Oid) {
+    // SAFETY: an oid of no relation raises an error.
+    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
+}
