@@ -4,7 +4,9 @@
 use super::shared;
 use crate::pg::{self, time};
 use pgrx::prelude::*;
-use pgrx::{PGRXSharedMemory, PgLwLock, pg_shmem_init, pg_sys};
+use pgrx::{
+    PGRXSharedMemory, PgLwLock, PgXactCallbackEvent, pg_shmem_init, pg_sys, register_xact_callback,
+};
 
 const MAX_DATABASES: usize = 128;
 /// Four buckets for each doubling of the microseconds: a quantile is right to a fifth. The last one begins at 71
@@ -32,6 +34,8 @@ pub struct Stats {
     pub ended: u64,
     pub errors: u64,
     pub leases_expired: u64,
+    pub interactive: u64,
+    pub alarms_raised: u64,
     pub max_lateness: i64,
     lateness: [u64; BUCKETS],
 }
@@ -48,6 +52,8 @@ impl Stats {
         ended: 0,
         errors: 0,
         leases_expired: 0,
+        interactive: 0,
+        alarms_raised: 0,
         max_lateness: 0,
         lateness: [0; BUCKETS],
     };
@@ -152,6 +158,19 @@ pub fn count_failed_batch() {
 
 pub fn count_expired_leases(leases: u64) {
     update(|stats| stats.leases_expired += leases);
+}
+
+/// Counts a run that met an interactive state, if this transaction commits.
+pub fn count_interactive_on_commit() {
+    register_xact_callback(PgXactCallbackEvent::Commit, || {
+        update(|stats| stats.interactive += 1);
+    });
+}
+
+pub fn count_alarms(raised: u64) {
+    if raised > 0 {
+        update(|stats| stats.alarms_raised += raised);
+    }
 }
 
 fn update(change: impl FnOnce(&mut Stats)) {

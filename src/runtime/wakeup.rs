@@ -1,16 +1,20 @@
 //! Wake-ups at commit: the workers learn what this transaction has changed.
 //!
-//! A latch set before the commit would wake a dispatcher that can't see the change yet. A transaction that rolls back
-//! wakes no worker, and one that changes a thousand actions sets each latch once.
+//! A latch set before the commit would wake a dispatcher that can't see the change yet. A latch set before the server
+//! has sent the invalidations of the transaction would wake one that goes by what it has cached, and sleeps again. A
+//! transaction that rolls back wakes no worker, and one that changes a thousand actions sets each latch once.
 
 use super::shared::{self, Wakeup};
 use crate::pg::prepared::Name;
-use crate::pg::{self, time};
+use crate::pg::{self, time, transaction};
 use pgrx::{PgXactCallbackEvent, pg_sys, register_xact_callback};
-use std::cell::Cell;
+use std::cell::{Cell, LazyCell};
 
 thread_local! {
     static PENDING: Cell<Pending> = const { Cell::new(Pending::NOTHING) };
+    /// Is this transaction committed, and has not delivered yet?
+    static IS_COMMITTED: Cell<bool> = const { Cell::new(false) };
+    static DELIVERY: LazyCell<()> = LazyCell::new(|| transaction::after_commit(deliver));
     /// The name of the transaction that is being prepared.
     static PREPARED_AS: Cell<Option<Name>> = const { Cell::new(None) };
 }
@@ -102,7 +106,8 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
     add(&mut pending);
     if !pending.registered {
         pending.registered = true;
-        register_xact_callback(PgXactCallbackEvent::Commit, deliver);
+        DELIVERY.with(|delivery| **delivery);
+        register_xact_callback(PgXactCallbackEvent::Commit, || IS_COMMITTED.set(true));
         register_xact_callback(PgXactCallbackEvent::Abort, forget);
         // COMMIT PREPARED is another command, perhaps of another session: hooks.rs sees it.
         register_xact_callback(PgXactCallbackEvent::PrePrepare, mark);
@@ -112,6 +117,9 @@ fn at_commit(add: impl FnOnce(&mut Pending)) {
 }
 
 fn deliver() {
+    if !IS_COMMITTED.replace(false) {
+        return;
+    }
     let mut pending = PENDING.replace(Pending::NOTHING);
     let database = pg::my_database();
     if pending.workers {

@@ -26,6 +26,14 @@ impl Announcer {
         }
     }
 
+    /// An announcer that goes on where another one has left off.
+    pub fn after(announced_until: DateTime<Utc>) -> Announcer {
+        Announcer {
+            announced_until,
+            next: DateTime::UNIX_EPOCH,
+        }
+    }
+
     /// A dispatch becomes available then, or did so before the transaction that wrote it committed.
     pub fn note(&mut self, available_at: DateTime<Utc>) {
         self.next = self.next.min(available_at);
@@ -63,7 +71,7 @@ impl Announcer {
             });
             let (announced, next) = match turn {
                 Ok(done) => done,
-                Err(Interruption::Exit(exit)) => return Err(Interruption::Exit(exit)),
+                Err(reason @ (Interruption::Exit(_) | Interruption::Held)) => return Err(reason),
                 Err(Interruption::Failed(failure)) => {
                     warning!(
                         "pg_recur dispatcher: announcement failed sqlstate={} message={:?}",

@@ -1,7 +1,7 @@
-//! A dispatcher of one database: sleeps until the next timer is due, and dispatches what is due.
+//! A dispatcher of one database: sleeps until the next timer is due, and dispatches what is due. The first one of a
+//! database has some more to do between instants: see upkeep.rs.
 
 use super::announcer::Announcer;
-use super::backoff::Backoff;
 use super::context::{Interruption, WorkerContext};
 use super::herds::Herds;
 use super::summary::Summary;
@@ -9,10 +9,9 @@ use crate::dispatch::batch::{self, Ahead, Batch, Scope, Timers};
 use crate::dispatch::store::{self, DueCursor};
 use crate::pg::index_scan::LowerBound;
 use crate::pg::time::{self, after};
-use crate::pg::{latch, signals};
 use crate::queue::announce;
-use crate::runtime::shared::{self, Exit, Wakeup, WorkerState};
-use crate::runtime::{settings, stats, wakeup};
+use crate::runtime::shared::Wakeup;
+use crate::runtime::{settings, wakeup};
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::prelude::*;
 use std::time::{Duration, Instant};
@@ -29,53 +28,12 @@ const LOOK_EVERYWHERE_EVERY: Duration = Duration::from_secs(60);
 const LOCKED_ELSEWHERE: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(100));
 
-/// Dispatches until there is a reason to exit.
-pub fn serve(context: &mut WorkerContext, number: u8) -> Exit {
-    let mut dispatcher = Dispatcher::new(number);
-    let mut backoff = Backoff::new();
-    loop {
-        if signals::reload_settings() {
-            dispatcher.look_at = DateTime::UNIX_EPOCH;
-        }
-        if context.must_leave() || usize::from(number) >= settings::dispatchers() {
-            return Exit::Asked;
-        }
-        context.report(WorkerState::Working, Duration::ZERO);
-        let wakeup = shared::take_wakeup(context.slot);
-        let (state, sleep) = match dispatcher.run_once(context, wakeup, time::now()) {
-            Err(Interruption::Exit(exit)) => return exit,
-            Ok(sleep) => {
-                backoff.reset();
-                (WorkerState::Sleeping, sleep)
-            }
-            Err(Interruption::Failed(failure)) => {
-                let pause = backoff.pause();
-                stats::count_failed_batch();
-                warning!(
-                    "pg_recur dispatcher: batch failed database={:?} sqlstate={} retry_in={pause:?} message={:?}",
-                    context.database_name,
-                    failure.sqlstate,
-                    failure.message
-                );
-                // It is unknown how far the batch came: look at all timers. Only the announcer's knowledge still holds.
-                let failed = std::mem::replace(&mut dispatcher, Dispatcher::new(number));
-                dispatcher.announcer = failed.announcer;
-                dispatcher.announcer.look_again();
-                (WorkerState::BackingOff, pause)
-            }
-        };
-        dispatcher.summary.log_now_and_then(&context.database_name);
-        context.report(state, sleep);
-        latch::wait(sleep);
-    }
-}
-
 /// `-infinity` stands for all instants that chrono can't hold.
-fn instant(micros: pg_sys::TimestampTz) -> DateTime<Utc> {
+pub fn instant(micros: pg_sys::TimestampTz) -> DateTime<Utc> {
     time::from_micros(micros).unwrap_or(DateTime::UNIX_EPOCH)
 }
 
-struct Dispatcher {
+pub struct Dispatcher {
     number: u8,
     /// No timer is due earlier. A scan from here skips the dead index entries of timers that were advanced.
     low_water: DateTime<Utc>,
@@ -94,10 +52,10 @@ struct Dispatcher {
     look_at: DateTime<Utc>,
     /// When to look if no timer is known to become due.
     safety_net: DateTime<Utc>,
-    announcer: Announcer,
+    pub announcer: Announcer,
     /// How long to wait for rows that are locked elsewhere.
     locked_wait: Duration,
-    summary: Summary,
+    pub summary: Summary,
 }
 
 /// What a turn stages.
@@ -136,7 +94,7 @@ struct Turn {
 }
 
 impl Dispatcher {
-    fn new(number: u8) -> Dispatcher {
+    pub fn new(number: u8) -> Dispatcher {
         Dispatcher {
             number,
             low_water: DateTime::UNIX_EPOCH,
@@ -154,13 +112,13 @@ impl Dispatcher {
         }
     }
 
-    /// Announces what has become available, then runs one batch in one transaction; returns how long to sleep after it.
-    fn run_once(
+    /// Announces what has become available, then runs one batch in one transaction.
+    pub fn run_once(
         &mut self,
         context: &mut WorkerContext,
         wakeup: Wakeup,
         now: DateTime<Utc>,
-    ) -> Result<Duration, Interruption> {
+    ) -> Result<(), Interruption> {
         self.take_note(wakeup);
         self.notice_clock(now);
         // First, because an announcement is quick and consumers wait for it.
@@ -168,7 +126,7 @@ impl Dispatcher {
             self.announcer.announce(context, now)?;
         }
         if self.look_at > now {
-            return Ok(self.sleep());
+            return Ok(());
         }
         let staging = self.staging(now);
         let turn = self.run_turn(context, staging, now)?;
@@ -180,7 +138,25 @@ impl Dispatcher {
             self.summary.count(staged);
         }
         self.look_at = self.plan(&turn, staging, now);
-        Ok(self.sleep())
+        Ok(())
+    }
+
+    /// Looks at the timers in the next turn.
+    pub fn look_again(&mut self) {
+        self.look_at = DateTime::UNIX_EPOCH;
+    }
+
+    /// After a failure it is unknown how far a batch came: look at all timers. Only the announcer's knowledge still
+    /// holds.
+    pub fn start_over(&mut self) {
+        let failed = std::mem::replace(self, Dispatcher::new(self.number));
+        self.announcer = failed.announcer;
+        self.announcer.look_again();
+    }
+
+    /// Will the next turn look only because of the safety net?
+    pub fn is_due_for_safety(&self, now: DateTime<Utc>) -> bool {
+        self.look_at == self.safety_net && self.look_at <= now
     }
 
     fn run_turn(
@@ -369,11 +345,24 @@ impl Dispatcher {
         look_at
     }
 
-    fn sleep(&self) -> Duration {
-        let next = match self.announces() {
+    /// When to look at the timers, or to announce.
+    pub fn next(&self) -> DateTime<Utc> {
+        match self.announces() {
             true => self.look_at.min(self.announcer.next()),
             false => self.look_at,
+        }
+    }
+
+    /// When something is due, as far as is known.
+    pub fn next_instant(&self) -> DateTime<Utc> {
+        let look_at = match self.look_at == self.safety_net {
+            true => self.expected,
+            false => self.look_at,
         };
+        look_at.min(self.announcer.next())
+    }
+
+    pub fn sleep_until(&self, next: DateTime<Utc>) -> Duration {
         // By the wall clock, which may be set during the sleep.
         let sleep = (next - time::now()).to_std().unwrap_or(Duration::ZERO);
         let sleep = sleep.min(settings::check_interval());

@@ -2,22 +2,33 @@
 //!
 //! The launcher is connected to no database, so it can't see which databases have the extension. It starts a first
 //! dispatcher in each. A dispatcher that finds no extension exits with that reason, and the launcher starts no other
-//! there until CREATE EXTENSION asks for another look. Where the first dispatcher finds the extension, the other
-//! workers follow.
+//! there until CREATE EXTENSION asks for another look.
 //!
-//! Workers outlive their launcher. The server restarts a launcher that was terminated, and the new one adopts the
-//! running workers: each of them has an entry in shared memory.
+//! `recur_core::service` decides which database gets a process and which is visited next; its head comment has the
+//! states. Here its decisions are carried out, with what it needs to know read from shared memory.
 
-use super::backoff::Backoff;
 use super::databases::{self, Database};
-use crate::pg::{self, latch, signals, transaction};
-use crate::runtime::shared::{self, Exit, WorkerKind};
-use crate::runtime::{settings, stats};
-use pgrx::bgworkers::{BackgroundWorkerBuilder, BackgroundWorkerStatus, DynamicBackgroundWorker};
+use super::registry::{Refused, Registry};
+use crate::pg::{latch, signals, time, transaction};
+use crate::runtime::settings;
+use crate::runtime::shared::{self, DatabaseEntry, Missing, NEVER};
+use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use recur_core::service::{self, Plan, Server};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Visits begin at most ten times a second: each takes some 20 ms of CPU time.
+const BETWEEN_VISITS: TimeDelta = TimeDelta::milliseconds(100);
+/// A visit begins this long before the instant for which it is made: a process takes a while to start.
+const AHEAD: TimeDelta = TimeDelta::milliseconds(100);
+/// A database is left alone for at least this long.
+const BETWEEN_VISITS_TO_ONE: TimeDelta = TimeDelta::milliseconds(250);
+/// Visits that find nothing due, in rounds, begin at most twice a second.
+const ROUND_PER_DATABASE: Duration = Duration::from_millis(500);
+/// After the server has refused a process, the launcher tries again: with none at all, sooner.
+const REFUSED_FOR: (TimeDelta, TimeDelta) = (TimeDelta::seconds(1), TimeDelta::seconds(10));
 
 pub fn main() -> ! {
     // SAFETY: a background worker connects once, at its start. Without a name, it can read the shared catalogs only.
@@ -26,85 +37,34 @@ pub fn main() -> ! {
     }
     shared::register_launcher();
     log!("pg_recur launcher: started");
-    let mut registry = Registry::adopt(Instant::now());
+    let mut launcher = Launcher {
+        registry: Registry::adopt(),
+        refused: None,
+        next_visit: DateTime::UNIX_EPOCH,
+        missing: Missing::default(),
+        is_stranded: false,
+    };
     loop {
         signals::reload_settings();
-        let sleep = registry.run_once(Instant::now());
+        let sleep = launcher.run_once(time::now());
         latch::wait(sleep);
     }
 }
 
-/// What is known of each worker that a database may have.
-struct Registry {
-    entries: BTreeMap<(u32, WorkerKind), WorkerEntry>,
+struct Launcher {
+    registry: Registry,
+    /// The server had no slot for more than this number of processes, and is not asked again before.
+    refused: Option<(usize, DateTime<Utc>)>,
+    next_visit: DateTime<Utc>,
+    missing: Missing,
+    /// Has the server had no slot at all?
+    is_stranded: bool,
 }
 
-const FIRST: WorkerKind = WorkerKind::Dispatcher(0);
-
-/// The workers of a database, the first dispatcher first.
-fn kinds() -> impl Iterator<Item = WorkerKind> {
-    let dispatchers = u8::try_from(settings::dispatchers()).unwrap_or(1);
-    (0..dispatchers)
-        .map(WorkerKind::Dispatcher)
-        .chain([WorkerKind::Maintenance])
-}
-
-enum WorkerEntry {
-    /// The worker is to be started: the database may have the extension.
-    Wanted {
-        backoff: Backoff,
-        not_before: Instant,
-    },
-    Running {
-        worker: Worker,
-        slot: usize,
-        since: Instant,
-        backoff: Backoff,
-    },
-    /// The database does not have the extension.
-    Idle,
-}
-
-/// How the launcher sees that a worker has ended.
-enum Worker {
-    /// Started by this launcher: the server reports the end.
-    Started(DynamicBackgroundWorker),
-    /// Started by an earlier launcher: at its end, the worker leaves its slot.
-    Adopted,
-}
-
-impl Worker {
-    fn has_ended(&self, slot: usize) -> bool {
-        match self {
-            Worker::Started(worker) => matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped)),
-            Worker::Adopted => !shared::is_occupied(slot),
-        }
-    }
-}
-
-/// A worker that ran for this long was healthy: its end starts a new series of pauses.
-const HEALTHY_AFTER: Duration = Duration::from_secs(60);
-
-impl Registry {
-    /// The workers that an earlier launcher left running.
-    fn adopt(now: Instant) -> Registry {
-        let adopted = shared::adopt_workers().into_iter().map(|adopted| {
-            let entry = WorkerEntry::Running {
-                worker: Worker::Adopted,
-                slot: adopted.slot,
-                since: now,
-                backoff: Backoff::new(),
-            };
-            ((u32::from(adopted.database), adopted.kind), entry)
-        });
-        Registry {
-            entries: adopted.collect(),
-        }
-    }
-
-    /// Starts the workers that are missing; returns how long to sleep.
-    fn run_once(&mut self, now: Instant) -> Duration {
-        let databases = match transaction::run(c"pg_recur launcher", databases::connectable) {
+impl Launcher {
+    /// Starts and moves workers as needed; returns how long to sleep.
+    fn run_once(&mut self, now: DateTime<Utc>) -> Duration {
+        let found = match transaction::run(c"pg_recur launcher", databases::connectable) {
             Ok(databases) => databases,
             Err(failure) => {
                 warning!(
@@ -115,155 +75,184 @@ impl Registry {
                 return settings::check_interval();
             }
         };
-        let requests = shared::take_requests();
-        self.note_exits(now);
-        self.forget_gone(&databases);
-        let mut sleep = settings::check_interval();
-        for database in &databases {
-            let asked = requests.everywhere || requests.databases.contains(&database.oid);
-            let is_wanted = settings::enabled()
+        self.registry.note_exits(now);
+        self.registry.forget_gone(&found);
+        self.registry.note_requests(&shared::take_requests());
+        let is_wanted = |database: &&Database| {
+            settings::enabled_on_server()
                 && settings::serves_database(&database.name)
-                && !shared::is_vacated(database.oid);
-            for kind in kinds() {
-                let is_first = kind == FIRST;
-                if !is_first && !self.is_served(database) {
-                    continue;
-                }
-                let key = (u32::from(database.oid), kind);
-                let entry = self
-                    .entries
-                    .entry(key)
-                    .or_insert_with(|| WorkerEntry::wanted(now));
-                // Where the first dispatcher has found the extension, the other workers find it, too.
-                if (asked || !is_first) && matches!(entry, WorkerEntry::Idle) {
-                    *entry = WorkerEntry::wanted(now);
-                }
-                if is_wanted && let Some(wait) = entry.start(database, kind, now) {
-                    sleep = sleep.min(wait);
-                }
+                && !shared::is_vacated(database.oid)
+        };
+        let wanted: Vec<&Database> = found.iter().filter(is_wanted).collect();
+        for database in &wanted {
+            self.registry.keep(database);
+        }
+        // A refused start, or a dispatcher that is to roam from now on, makes another plan.
+        let mut look_at = None;
+        for _ in 0..4 {
+            let (plan, databases) = self.plan(&wanted, now);
+            look_at = plan.look_at;
+            let is_done = self.carry_out(&plan, &wanted, now);
+            self.publish_visits(&databases);
+            self.note_missing(&databases, now);
+            if is_done && look_at.is_none_or(|at| at > now) {
+                break;
             }
         }
-        sleep
+        let retry_at = self.refused.map(|(_, until)| until);
+        let next = look_at.into_iter().chain(retry_at).min();
+        let sleep = next.map(|next| (next - time::now()).to_std().unwrap_or_default());
+        let sleep = sleep.unwrap_or(Duration::MAX);
+        sleep.min(settings::check_interval())
     }
 
-    fn is_served(&self, database: &Database) -> bool {
-        match self.entries.get(&(u32::from(database.oid), FIRST)) {
-            Some(WorkerEntry::Running { slot, .. }) => shared::is_serving(*slot),
-            _ => false,
-        }
+    fn capacity(&mut self, now: DateTime<Utc>) -> usize {
+        // A clock that was set back does not delay the next try.
+        self.refused = self
+            .refused
+            .filter(|(_, until)| now < *until && *until - now <= REFUSED_FOR.1);
+        let limit = settings::max_workers();
+        self.refused
+            .map_or(limit, |(refused, _)| refused.min(limit))
     }
 
-    /// Drops the entries of databases that no longer exist.
-    fn forget_gone(&mut self, databases: &[Database]) {
-        self.entries.retain(|(oid, kind), entry| {
-            let stays = matches!(entry, WorkerEntry::Running { .. })
-                || databases.iter().any(|db| u32::from(db.oid) == *oid);
-            if !stays && *kind == FIRST {
-                stats::forget(pg_sys::Oid::from(*oid));
-            }
-            stays
+    fn plan(&mut self, wanted: &[&Database], now: DateTime<Utc>) -> (Plan, Vec<service::Database>) {
+        let kept = shared::databases();
+        let kept: HashMap<u32, &DatabaseEntry> = kept
+            .iter()
+            .map(|one| (u32::from(one.database), one))
+            .collect();
+        let lacking = wanted.len().saturating_sub(self.registry.running());
+        let round = settings::check_interval() * 2;
+        let round = round.max(ROUND_PER_DATABASE * u32::try_from(lacking).unwrap_or(u32::MAX));
+        let round = TimeDelta::from_std(round).unwrap_or(TimeDelta::MAX);
+        let databases = wanted.iter().filter_map(|database| {
+            let id = u32::from(database.oid);
+            let entry = kept.get(&id).copied();
+            self.registry.describe(id, entry, now, |left_at| {
+                let next_at = entry.map_or(NEVER, |entry| entry.next_at);
+                visit_at(left_at.min(now), next_at, round)
+            })
         });
+        let databases: Vec<service::Database> = databases.collect();
+        let server = Server {
+            capacity: self.capacity(now),
+            running: self.registry.running(),
+            maintenance_runs: self.registry.maintenance_runs(),
+            dispatchers: u8::try_from(settings::dispatchers()).unwrap_or(1),
+            // The same for visits.
+            next_visit: self.next_visit.min(now + BETWEEN_VISITS),
+        };
+        (service::plan(server, &databases, now), databases)
     }
 
-    /// Updates the entries of workers that have ended.
-    fn note_exits(&mut self, now: Instant) {
-        for entry in self.entries.values_mut() {
-            let WorkerEntry::Running {
-                worker,
-                slot,
-                since,
-                backoff,
-            } = entry
-            else {
-                continue;
-            };
-            if !worker.has_ended(*slot) {
-                continue;
-            }
-            if now.duration_since(*since) > HEALTHY_AFTER {
-                backoff.reset();
-            }
-            *entry = match shared::release_slot(*slot) {
-                Exit::NothingToDo => WorkerEntry::Idle,
-                Exit::Asked => WorkerEntry::wanted(now),
-                Exit::Unexplained => {
-                    let mut backoff = *backoff;
-                    WorkerEntry::Wanted {
-                        not_before: now + backoff.pause(),
-                        backoff,
+    /// False if the server has refused a process: then the rest of the plan does not hold any more.
+    fn carry_out(&mut self, plan: &Plan, wanted: &[&Database], now: DateTime<Utc>) -> bool {
+        for step in &plan.steps {
+            match self.registry.carry_out(*step, wanted) {
+                Ok(is_visit) => {
+                    if is_visit {
+                        self.next_visit = now + BETWEEN_VISITS;
                     }
                 }
+                Err(Refused) => {
+                    self.warn_if_stranded();
+                    let running = self.registry.running();
+                    let pause = if running == 0 {
+                        REFUSED_FOR.0
+                    } else {
+                        REFUSED_FOR.1
+                    };
+                    self.refused = Some((running, now + pause));
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Says, once, that there is no process at all.
+    fn warn_if_stranded(&mut self) {
+        let is_stranded = self.registry.running() == 0;
+        if is_stranded && !self.is_stranded {
+            warning!(
+                "pg_recur launcher: no database is served, because there is no free background worker: raise \
+                 max_worker_processes"
+            );
+        }
+        self.is_stranded = is_stranded;
+    }
+
+    /// For `recur.workers`.
+    fn publish_visits(&self, databases: &[service::Database]) {
+        for database in databases {
+            let visit_at = match self.registry.has_process(database.id) {
+                true => NEVER,
+                false => time::to_micros(database.visit_at.max(database.not_before)),
             };
-        }
-    }
-}
-
-impl WorkerEntry {
-    fn wanted(now: Instant) -> WorkerEntry {
-        WorkerEntry::Wanted {
-            backoff: Backoff::new(),
-            not_before: now,
+            shared::plan_visit(pg_sys::Oid::from(database.id), visit_at);
         }
     }
 
-    /// Starts the worker if it is wanted and its pause is over; returns how long a pause still lasts.
-    fn start(&mut self, database: &Database, kind: WorkerKind, now: Instant) -> Option<Duration> {
-        let WorkerEntry::Wanted {
-            backoff,
-            not_before,
-        } = self
-        else {
-            return None;
+    /// Says, once, what the server lacks.
+    fn note_missing(&mut self, databases: &[service::Database], now: DateTime<Utc>) {
+        let known = databases.iter().filter(|one| one.is_known).count();
+        let capacity = self.capacity(now);
+        let missing = match known > capacity {
+            true => self.what_is_missing(known, capacity),
+            false => Missing::default(),
         };
-        if *not_before > now {
-            return Some(*not_before - now);
+        if missing == self.missing {
+            return;
         }
-        match start_worker(database, kind) {
-            Ok((worker, slot)) => {
-                *self = WorkerEntry::Running {
-                    worker: Worker::Started(worker),
-                    slot,
-                    since: now,
-                    backoff: *backoff,
-                };
-                None
-            }
-            Err(reason) => {
-                let pause = backoff.pause();
-                warning!(
-                    "pg_recur launcher: could not start a worker database={:?} kind={} reason={reason:?} \
-                     retry_in={pause:?}",
-                    database.name,
-                    kind.name()
-                );
-                *not_before = now + pause;
-                Some(pause)
-            }
+        match (self.missing.databases, missing.databases) {
+            (0, 0) => {}
+            (0, databases) => warning!(
+                "pg_recur launcher: databases={databases} share processes={}: there are no more background workers; \
+                 max_worker_processes = {} is enough for all",
+                missing.processes,
+                missing.max_worker_processes
+            ),
+            (_, 0) => log!("pg_recur launcher: each database has a process of its own again"),
+            _ => {}
+        }
+        self.missing = missing;
+        shared::set_missing(missing);
+    }
+
+    fn what_is_missing(&self, databases: usize, capacity: usize) -> Missing {
+        let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let slots = settings::max_worker_processes();
+        // One more for visits and for maintenance.
+        let needed = number(databases * settings::dispatchers() + 1);
+        let for_others = match settings::limits_workers() && self.refused.is_none() {
+            true => settings::SLOTS_FOR_OTHERS,
+            false => slots
+                .saturating_sub(number(capacity))
+                .max(settings::SLOTS_FOR_OTHERS),
+        };
+        Missing {
+            databases: number(databases),
+            processes: number(capacity),
+            max_worker_processes: slots.max(needed.saturating_add(for_others)),
         }
     }
 }
 
-fn start_worker(
-    database: &Database,
-    kind: WorkerKind,
-) -> Result<(DynamicBackgroundWorker, usize), &'static str> {
-    let reservation =
-        shared::reserve_slot(database.oid, kind).ok_or("more databases than pg_recur can serve")?;
-    let type_name = format!("pg_recur {}", kind.name());
-    let worker = BackgroundWorkerBuilder::new(&format!("{type_name} {}", database.name))
-        .set_type(&type_name)
-        .set_library("pg_recur")
-        .set_function("pg_recur_worker_main")
-        .enable_spi_access()
-        .set_argument(Some(pg_sys::Datum::from(reservation.to_argument())))
-        .set_notify_pid(pg::my_pid())
-        .set_restart_time(None)
-        .load_dynamic();
-    match worker {
-        Ok(worker) => Ok((worker, reservation.slot)),
-        Err(_) => {
-            shared::release_slot(reservation.slot);
-            Err("no free background worker: raise max_worker_processes")
-        }
-    }
+/// When a database is to be visited that was left at `left_at`.
+fn visit_at(
+    left_at: DateTime<Utc>,
+    next_at: pg_sys::TimestampTz,
+    round: TimeDelta,
+) -> DateTime<Utc> {
+    let round_at = left_at
+        .checked_add_signed(round)
+        .unwrap_or(DateTime::<Utc>::MAX_UTC);
+    let next_at = match next_at {
+        NEVER => return round_at,
+        next_at => time::from_micros(next_at).unwrap_or(DateTime::UNIX_EPOCH),
+    };
+    (next_at - AHEAD)
+        .max(left_at + BETWEEN_VISITS_TO_ONE)
+        .min(round_at)
 }

@@ -1,5 +1,4 @@
-//! The background workers: a launcher for the server, dispatchers and a maintenance worker for each database that has
-//! the extension.
+//! The background workers: a launcher for the server, and dispatchers in each database that has the extension.
 
 mod announcer;
 mod backoff;
@@ -8,8 +7,13 @@ mod databases;
 mod dispatcher;
 mod herds;
 mod launcher;
+mod lease_expiry;
 mod maintenance;
+mod registry;
+mod service;
 mod summary;
+mod task;
+mod upkeep;
 mod worker;
 
 use crate::pg::signals;

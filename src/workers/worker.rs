@@ -1,10 +1,10 @@
 //! A worker of one database, from start to exit.
 
 use super::context::WorkerContext;
-use super::{dispatcher, maintenance};
+use super::{maintenance, service};
 use crate::pg::query::queries;
 use crate::pg::{catalog, compat, transaction};
-use crate::runtime::shared::{self, Reservation, WorkerKind};
+use crate::runtime::shared::{self, Reservation, Task, WorkerKind};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
@@ -15,7 +15,12 @@ queries! {
 
 /// Connects to the database that the slot is reserved for, serves it, and says why it leaves.
 pub fn main(reservation: Reservation) {
-    let Some((database, kind)) = shared::occupy_slot(reservation) else {
+    let Some(Task {
+        database,
+        kind,
+        handover,
+    }) = shared::occupy_slot(reservation)
+    else {
         return;
     };
     let slot = reservation.slot;
@@ -27,9 +32,15 @@ pub fn main(reservation: Reservation) {
     }
     ignore_settings_of_database();
     pin_settings(kind);
-    let mut context = WorkerContext::new(slot, kind, database, database_name(database));
+    let mut context = WorkerContext::new(
+        slot,
+        kind,
+        database,
+        database_name(database),
+        handover.is_some(),
+    );
     let exit = match kind {
-        WorkerKind::Dispatcher(number) => dispatcher::serve(&mut context, number),
+        WorkerKind::Dispatcher(number) => service::serve(&mut context, number, handover),
         WorkerKind::Maintenance => maintenance::serve(&mut context),
     };
     shared::explain_exit(slot, exit);

@@ -4,7 +4,9 @@
 mod chaos;
 mod consumers;
 mod crash_rounds;
+mod databases;
 mod draining;
+mod hostile;
 
 /// A number from the environment.
 fn number(variable: &str, otherwise: u64) -> u64 {

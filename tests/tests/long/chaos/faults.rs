@@ -30,8 +30,6 @@ faults! {
     KillDispatcher = "kill -9 of a dispatcher",
     TerminateDispatcher = "SIGTERM to a dispatcher",
     StopDispatcher = "SIGSTOP of a dispatcher",
-    KillMaintenance = "kill -9 of the maintenance worker",
-    TerminateMaintenance = "SIGTERM to the maintenance worker",
     KillLauncher = "kill -9 of the launcher",
     TerminateLauncher = "SIGTERM to the launcher",
     KillBackend = "kill -9 of a consumer's backend",
@@ -102,11 +100,9 @@ impl Fault {
     pub fn begin(self, world: &mut World, dice: &mut Dice) -> Ongoing {
         match self {
             Fault::KillDispatcher => kill_one(world, dice, DISPATCHER),
-            Fault::KillMaintenance => kill_one(world, dice, MAINTENANCE),
             Fault::KillLauncher => kill_one(world, dice, LAUNCHER),
             Fault::KillBackend => kill_one(world, dice, CONSUMER_BACKEND),
             Fault::TerminateDispatcher => terminate(world, dice, DISPATCHER),
-            Fault::TerminateMaintenance => terminate(world, dice, MAINTENANCE),
             Fault::TerminateLauncher => terminate(world, dice, LAUNCHER),
             Fault::TerminateBackend => terminate(world, dice, CONSUMER_BACKEND),
             Fault::StopDispatcher => stop_dispatcher(world, dice),
@@ -163,7 +159,6 @@ impl Ongoing {
 }
 
 const DISPATCHER: &str = "backend_type = 'pg_recur dispatcher' AND datname = 'app'";
-const MAINTENANCE: &str = "backend_type = 'pg_recur maintenance' AND datname = 'app'";
 const LAUNCHER: &str = "backend_type = 'pg_recur launcher'";
 const CONSUMER_BACKEND: &str = "backend_type = 'client backend' AND datname = 'app'
                                 AND application_name NOT IN ('pg_recur-tests', 'pg_recur-tests load')";
@@ -276,8 +271,8 @@ fn use_up_worker_slots(world: &World, dice: &mut Dice) -> Ongoing {
         query.is_finished()
             || observer.count("pg_stat_activity WHERE backend_type = 'parallel worker'") > 0
     });
-    let which = [DISPATCHER, MAINTENANCE][dice.roll(2) as usize];
-    if let Some(pid) = pick(&mut observer, dice, which) {
+
+    if let Some(pid) = pick(&mut observer, dice, DISPATCHER) {
         signal(pid, Signal::SIGTERM);
     }
     Ongoing::Query(query)

@@ -184,9 +184,9 @@ fn unsettled(session: &mut Session, until: DateTime<Utc>) -> Result<String, post
                FROM recur_internal.live_dispatches WHERE scheduled_at <= $1),
             (SELECT 'workers: ' || count(*) FROM pg_stat_activity
               WHERE backend_type = 'pg_recur launcher'
-                 OR backend_type IN ('pg_recur dispatcher', 'pg_recur maintenance') AND datname = 'app'
+                 OR backend_type = 'pg_recur dispatcher' AND datname = 'app'
              HAVING count(*) <> $2))",
-        &[&until, &(DISPATCHERS + 2)],
+        &[&until, &(DISPATCHERS + 1)],
     )?;
     Ok(row.get(0))
 }

@@ -14,7 +14,8 @@ fn a_database_can_be_dropped_renamed_and_copied_while_its_dispatcher_sleeps() {
     admin.batch("CREATE DATABASE copy TEMPLATE app");
     let mut copy = cluster.session("copy");
     let before = copy.count("recur.dispatches");
-    eventually("the copy fires by itself", || {
+    copy.batch("SELECT recur.arm()");
+    eventually("the copy fires once it is armed", || {
         copy.count("recur.dispatches") > before
     });
     drop(copy);

@@ -66,7 +66,6 @@ fn the_log_has_what_operators_need_and_no_payload() {
     for start in [
         "LOG:  pg_recur launcher: started",
         "LOG:  pg_recur dispatcher: started database=\"app\"",
-        "LOG:  pg_recur maintenance: started database=\"app\"",
     ] {
         assert_eq!(count(&cluster, start), 1, "{start}");
     }

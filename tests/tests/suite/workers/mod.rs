@@ -6,3 +6,5 @@ mod failover;
 mod hooks;
 mod lifecycle;
 mod logging;
+mod maintenance;
+mod slots;

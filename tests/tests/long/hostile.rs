@@ -1,0 +1,161 @@
+//! An hour of hostile neighbours, or as long as `PG_RECUR_HOSTILE_SECONDS` says: what the workers remember of all that
+//! must not grow. docs/reliability.md has the numbers of a long run.
+
+use crate::number;
+use pg_recur_tests::Cluster;
+use pg_recur_tests::dice::Dice;
+use pg_recur_tests::workers::{dispatcher, starts_to_fire};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A run of at least this long is measured by the promise, a shorter one only for a leak that is large.
+const LONG: u64 = 900;
+/// Between two calls of a session: other work shares the machine.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What an author and consumer does to others. `{n}` is a random number; errors are part of it.
+const OF_AN_OWNER: [&str; 22] = [
+    "SELECT recur.create('s{n}', '{s} * * * * *', 'own', 'a', jsonb_build_object('k', repeat('x', {n})))",
+    "SELECT recur.create('i{n}', 'every ' || (1 + {n} % 3600) || ' seconds', 'own{n}', 'a', horizon_count => 99)",
+    "SELECT recur.create('h{n}', '* * * * * *', 'own', 'a', horizon => '1 hour', overlap => 'allow', jitter => '9 s')",
+    "SELECT recur.create('c{n}', '* * * * * *', 'own', 'a', overlap => 'cancel_previous', lock_group => 'g{s}')",
+    "SELECT recur.create('a{n}', 'at ' || to_char(timezone('UTC', now()) + interval '3 s',
+                                                           'YYYY-MM-DD\"T\"HH24:MI:SS'), 'own', 'a')",
+    "SELECT count(recur.trigger(id)) FROM recur.recurring_actions, generate_series(1, 20)",
+    "SELECT recur.update(id, '{\"schedule\": \"{s} {s} * * * *\"}') FROM recur.recurring_actions LIMIT 20",
+    "SELECT recur.update(id, '{\"timezone\": \"Europe/Berlin\", \"labels\": {\"n\": \"{n}\"}}')
+       FROM recur.recurring_actions",
+    "SELECT recur.pause_all(); SELECT recur.resume_all()",
+    "SELECT recur.backfill(id, now() - interval '1 hour', now(), 500) FROM recur.recurring_actions LIMIT 2",
+    "SELECT count(recur.enqueue('p' || n, 'a{n}', notify_channel => 'c' || n, dedup_key => 'k{n}'))
+       FROM generate_series(1, 150) AS n",
+    "SELECT count(recur.enqueue('p' || n, 'a', run_at => clock_timestamp() + interval '1 s'))
+       FROM generate_series(1, 500) AS n",
+    "SELECT count(*) FROM recur.claim(500, lease => '1 second', consumer => repeat('c', {s}))",
+    "SELECT recur.fail(id, attempt, repeat('why', 3000)) FROM recur.claim(50)",
+    "SELECT recur.complete(id, attempt, '{\"n\": 1}', '{\"n\": {n}}') FROM recur.claim(2000)",
+    "SELECT recur.complete_many(array_agg(id), array_agg(attempt)) FROM recur.claim(5000)",
+    "SELECT recur.release(id, attempt) FROM recur.claim(100)",
+    "SELECT recur.cancel(id, 'no') FROM recur.dispatches WHERE status = 'pending' LIMIT 200",
+    "SELECT recur.retry(id) FROM recur.dead_letters LIMIT 200",
+    "SELECT recur.enqueue('p', 'a', repeat('[', {n})::jsonb, lease => '-1 s', run_at => 'infinity')",
+    "SELECT recur.delete(id) FROM recur.recurring_actions WHERE NOT enabled OR random() < 0.5",
+    "BEGIN; SELECT recur.pause_all(); SELECT pg_sleep(0.3); ROLLBACK",
+];
+
+/// What a role that may only connect does.
+const OF_A_STRANGER: [&str; 4] = [
+    "SELECT pg_notify('recur', repeat('x', {n} % 7000)) FROM generate_series(1, 50)",
+    "CREATE TEMPORARY TABLE t{n} (n int); DROP TABLE t{n}",
+    "BEGIN; CREATE TEMPORARY TABLE t{n} (n int); SELECT pg_advisory_xact_lock(n) FROM generate_series(1, 50) AS n;
+     ROLLBACK",
+    "LISTEN c{s}; UNLISTEN *",
+];
+
+/// What the owner of the database does, and what keeps the data at one size.
+const OF_THE_OWNER: [&str; 5] = [
+    "VACUUM FULL recur_internal.timers",
+    "REINDEX TABLE recur_internal.live_dispatches",
+    "CREATE ROLE r{n}; DROP ROLE r{n}",
+    "SELECT recur.purge('0')",
+    "ANALYZE recur_internal.definitions",
+];
+
+fn filled_in(statement: &str, dice: &mut Dice) -> String {
+    let (number, small) = (1 + dice.roll(9_000), dice.roll(60));
+    statement
+        .replace("{n}", &number.to_string())
+        .replace("{s}", &small.to_string())
+}
+
+/// Calls at random until it is over. Errors do not matter, nor does the end of the session.
+fn call(cluster: &Cluster, role: &str, statements: &[&str], seed: u64, state: &State) {
+    let mut dice = Dice::new(seed);
+    let mut session = cluster.session_as(role, "app");
+    while !state.is_over.load(Ordering::Relaxed) {
+        let statement = statements[dice.roll(statements.len() as u64) as usize];
+        let statement = filled_in(statement, &mut dice);
+        if session.0.batch_execute(&statement).is_err() {
+            // Ends a transaction that the statement began.
+            let _ = session.0.batch_execute("ROLLBACK");
+        }
+        if session.0.is_closed() {
+            session = cluster.session_as(role, "app");
+        }
+        state.calls.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(PAUSE);
+    }
+}
+
+#[derive(Default)]
+struct State {
+    is_over: AtomicBool,
+    calls: AtomicU64,
+}
+
+/// What the process has for itself, in kilobytes.
+fn own_memory(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the worker runs");
+    let own = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .and_then(|rest| rest.split_whitespace().next());
+    own.expect("RssAnon").parse().expect("a number")
+}
+
+/// The median of each quarter.
+fn by_quarter(samples: &[u64]) -> [u64; 4] {
+    std::array::from_fn(|quarter| {
+        let part = samples.len() / 4;
+        let mut samples = samples[quarter * part..(quarter + 1) * part].to_vec();
+        samples.sort_unstable();
+        samples[samples.len() / 2]
+    })
+}
+
+#[test]
+fn the_workers_remember_nothing_of_hostile_calls() {
+    let seconds = number("PG_RECUR_HOSTILE_SECONDS", 24);
+    let cluster = Cluster::preloaded(
+        "log_min_messages = error\nlog_min_error_statement = panic\nshared_buffers = '32MB'\nmax_wal_size = '1GB'",
+    );
+    let mut root = cluster.database("app");
+    root.batch(
+        "CREATE ROLE attacker LOGIN; CREATE ROLE accomplice LOGIN; CREATE ROLE stranger LOGIN;
+         SELECT recur.grant_access(r, l)
+           FROM unnest('{attacker,accomplice}'::name[]) AS r, unnest('{author,consumer}'::text[]) AS l",
+    );
+    starts_to_fire(&mut root, "heartbeat");
+    let worker = dispatcher(&mut root, "app");
+    let state = State::default();
+    let mut samples = Vec::new();
+    thread::scope(|scope| {
+        for (seed, role, statements) in [
+            (1, "attacker", &OF_AN_OWNER[..]),
+            (2, "accomplice", &OF_AN_OWNER[..]),
+            (3, "stranger", &OF_A_STRANGER[..]),
+            (4, "postgres", &OF_THE_OWNER[..]),
+        ] {
+            let (cluster, state) = (&cluster, &state);
+            scope.spawn(move || call(cluster, role, statements, seed, state));
+        }
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while Instant::now() < end {
+            samples.push(own_memory(worker));
+            thread::sleep(Duration::from_millis(200));
+        }
+        state.is_over.store(true, Ordering::Relaxed);
+    });
+    let most = if seconds < LONG { 1.5 } else { 1.05 };
+    let quarters = by_quarter(&samples);
+    println!(
+        "kilobytes by quarter {quarters:?}, at most {:?}, {} calls in {seconds} s",
+        samples.iter().max(),
+        state.calls.load(Ordering::Relaxed)
+    );
+    let growth = quarters[3] as f64 / quarters[1] as f64;
+    assert!(growth <= most, "{quarters:?}");
+    let now = dispatcher(&mut root, "app");
+    assert_eq!(now, worker, "the worker was not replaced");
+}
