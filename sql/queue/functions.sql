@@ -16,13 +16,16 @@ CREATE FUNCTION recur.enqueue(
     notify_channel text        DEFAULT NULL,
     max_attempts   int         DEFAULT NULL,
     retry_backoff  jsonb       DEFAULT NULL,
-    lease          interval    DEFAULT NULL
+    lease          interval    DEFAULT NULL,
+    name           text        DEFAULT NULL,
+    labels         jsonb       DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE c
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'enqueue_wrapper';
 COMMENT ON FUNCTION recur.enqueue IS
-    'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. A pending dispatch with '
+    'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. The payload may be any '
+    'JSON value. A pending dispatch with '
     'the same dedup_key, no older than dedup_window if that is given, gets the new payload and keeps its id instead; '
     'with a dedup_window of 0 that never happens';
 
@@ -39,7 +42,9 @@ CREATE FUNCTION recur.receive(
     dedup_window interval DEFAULT NULL,
     priority     int      DEFAULT NULL,
     lock_group   text     DEFAULT NULL,
-    max_attempts int      DEFAULT NULL
+    max_attempts int      DEFAULT NULL,
+    name         text     DEFAULT NULL,
+    labels       jsonb    DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE c
     SET search_path = pg_catalog, pg_temp
@@ -61,13 +66,17 @@ CREATE FUNCTION recur.claim(
     namespaces   text[]   DEFAULT NULL,
     tenants      text[]   DEFAULT NULL,
     lease        interval DEFAULT NULL,
-    consumer     text     DEFAULT NULL
+    consumer     text     DEFAULT NULL,
+    agent        text     DEFAULT NULL
 ) RETURNS SETOF recur.dispatches
     LANGUAGE c
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'claim_wrapper';
 COMMENT ON FUNCTION recur.claim IS
-    'Takes up to "limit" pending dispatches for this consumer, who must report on each before its lease expires';
+    'Takes up to "limit" pending dispatches for this consumer, who must report on each before its lease expires. An '
+    'action type may be a pattern such as task:*. A dispatch with a primary_agent is for a claim as that agent, or as '
+    'its fallback; agent => ''*'' takes those of every agent. A list of one is an array as well, '
+    'providers => ''{mailer}''';
 
 CREATE FUNCTION recur.complete(INOUT id uuid, INOUT attempt int, result jsonb DEFAULT NULL, context jsonb DEFAULT NULL,
                                OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)

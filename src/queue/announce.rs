@@ -4,7 +4,7 @@ use crate::pg::index_scan::{self, LowerBound};
 use crate::pg::query::{Row, fragment, queries};
 use crate::pg::{subtransaction, time};
 use crate::runtime::stats::Lateness;
-use crate::runtime::{installation, notify_queue, settings};
+use crate::runtime::{clock, installation, notify_queue, settings};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
@@ -121,7 +121,7 @@ pub struct Announced {
 pub fn newly_available(after: Instant, until: Instant) -> Announced {
     let each_max = settings::notify_each_max();
     let found = find_newly_available(after, until, each_max as i64 + 1);
-    let clock = time::now();
+    let clock = clock::now();
     if found.len() <= each_max {
         let scheduled = found.iter().filter(|one| one.is_scheduled);
         let lateness = scheduled.map(|one| late(clock, one.since, 1)).collect();
@@ -160,7 +160,7 @@ pub fn rest_of_newly_available(after: Instant, until: Instant, announced: &[Grou
 }
 
 fn announce_groups(counted: &[Group]) -> Vec<Lateness> {
-    let clock = time::now();
+    let clock = clock::now();
     let channel = settings::notify_channel();
     let counts = counted.iter().map(|group| {
         let channel = group.channel.as_deref();

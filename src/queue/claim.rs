@@ -2,63 +2,62 @@
 //!
 //! The claim cursor of recur-core decides what to ask next and where to begin; the statements are here.
 
-use crate::access::{self, Visible};
+use crate::access;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::planner::PlannerPins;
-use crate::pg::query::queries;
+use crate::pg::query::{Query, fragment, queries};
 use crate::pg::srf::ResultSet;
 use crate::pg::{cpu, interval, time};
-use crate::runtime::engine;
+use crate::runtime::{clock, engine, home};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{DatumWithOid, Interval, TimestampWithTimeZone};
 use pgrx::pg_sys::{self, FunctionCallInfo};
 use pgrx::prelude::*;
-use recur_core::action::Interval as Span;
+use recur_core::action::{Interval as Span, check_name};
 use recur_core::cursor::{Claim, Cost, Filter, Memory, Position, Step};
+use recur_core::pattern::Selection;
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 queries! {
-    CLAIM = "queue/queries/claim.sql" {pending: "p.status = 'pending'", longest: Span::LONGEST_TEXT}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
-         TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
-    CLAIM_OF_OWNER = "queue/queries/claim.sql"
-        {pending: "p.status < 'running' AND p.owner_id = $15", longest: Span::LONGEST_TEXT}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
-         TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
+    CLAIM = "queue/queries/claim.sql"
+        {chosen: fragment!("queue/queries/chosen_of_owner.sql"), selected: SELECTED, pending: PENDING,
+         longest: Span::LONGEST_TEXT}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4OID, TEXTARRAYOID, TEXTOID, BOOLOID, INT4OID, TEXTOID, INTERVALOID);
     CLAIM_OF_PROVIDER = "queue/queries/claim.sql"
-        {pending: "p.status <> 'running' AND p.owner_id = $15 AND p.provider = $7", longest: Span::LONGEST_TEXT}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID,
-         TEXTARRAYOID, TEXTARRAYOID, INT4ARRAYOID, INT4OID, TEXTOID, INTERVALOID, INT4OID);
-    NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: "p.status = 'pending'"}
-        (INT8OID, INT8OID, TEXTOID, INT4OID);
-    NEXT_PRIORITY_OF_OWNER = "queue/queries/next_priority.sql" {pending: "p.status < 'running' AND p.owner_id = $4"}
-        (INT8OID, INT8OID, TEXTOID, INT4OID);
-    NEXT_PRIORITY_OF_PROVIDER = "queue/queries/next_priority.sql"
-        {pending: "p.status <> 'running' AND p.owner_id = $4 AND p.provider = $3"}
-        (INT8OID, INT8OID, TEXTOID, INT4OID);
-    FIRST_CLAIMABLE = "queue/queries/first_claimable.sql" {pending: "p.status = 'pending'"}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID);
-    FIRST_CLAIMABLE_OF_OWNER = "queue/queries/first_claimable.sql"
-        {pending: "p.status < 'running' AND p.owner_id = $11"}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID);
+        {chosen: fragment!("queue/queries/chosen_of_owner.sql"), selected: SELECTED, pending: PENDING_OF_PROVIDER,
+         longest: Span::LONGEST_TEXT}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4OID, TEXTARRAYOID, TEXTOID, BOOLOID, INT4OID, TEXTOID, INTERVALOID);
+    CLAIM_OF_OWNERS = "queue/queries/claim.sql"
+        {chosen: fragment!("queue/queries/chosen_of_owners.sql"), waiting: WAITING, selected: SELECTED,
+         pending: PENDING, longest: Span::LONGEST_TEXT}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, BOOLOID, INT4OID, TEXTOID, INTERVALOID, BOOLOID);
+    CLAIM_OF_OWNERS_AND_PROVIDER = "queue/queries/claim.sql"
+        {chosen: fragment!("queue/queries/chosen_of_owners.sql"), waiting: WAITING, selected: SELECTED,
+         pending: PENDING_OF_PROVIDER, longest: Span::LONGEST_TEXT}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, BOOLOID, INT4OID, TEXTOID, INTERVALOID, BOOLOID);
+    NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: PENDING} (INT8OID, INT8OID, TEXTOID, INT4ARRAYOID);
+    NEXT_PRIORITY_OF_PROVIDER = "queue/queries/next_priority.sql" {pending: "p.status <> 'running' AND p.provider = $3"}
+        (INT8OID, INT8OID, TEXTOID, INT4ARRAYOID);
+    FIRST_CLAIMABLE = "queue/queries/first_claimable.sql" {waiting: WAITING, selected: SELECTED, pending: PENDING}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID);
     FIRST_CLAIMABLE_OF_PROVIDER = "queue/queries/first_claimable.sql"
-        {pending: "p.status <> 'running' AND p.owner_id = $11 AND p.provider = $5"}
-        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-         TEXTARRAYOID, INT4ARRAYOID, INT4OID);
+        {waiting: WAITING, selected: SELECTED, pending: PENDING_OF_PROVIDER}
+        (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
+         TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID);
 }
 
-/// The index that serves a claim: plans are kept, and each plan uses one index.
-#[derive(Clone, Copy)]
-enum Index {
-    /// Of all owners.
-    All,
-    /// Of one owner.
-    Owner,
-    /// Of one owner and one provider.
-    Provider,
-}
+const WAITING: &str = fragment!("queue/queries/waiting.sql");
+const SELECTED: &str = fragment!("queue/queries/selected.sql");
+/// The condition of the index by owner.
+const PENDING: &str = "p.status = 'pending'";
+/// The condition of the index by owner and provider.
+const PENDING_OF_PROVIDER: &str = "p.status <> 'running' AND p.provider = $6";
 
 thread_local! {
     /// What this session remembers from one claim to the next.
@@ -85,6 +84,7 @@ fn claim(
     tenants: Names,
     lease: Option<Interval>,
     consumer: Option<String>,
+    agent: Option<String>,
     call: FunctionCallInfo,
 ) {
     let limit = checked_limit(limit).or_raise();
@@ -93,21 +93,26 @@ fn claim(
             "Give it as long as the work may take; recur.extend is for work that takes longer.";
         interval::check_lease(lease, hint).or_raise();
     }
-    let visible = access::visible();
+    let action_types = known(action_types);
     let request = Request {
         providers: known(providers),
-        action_types: known(action_types),
+        selected: selected(action_types.as_deref()).or_raise(),
+        action_types,
         namespaces: known(namespaces),
         tenants: known(tenants),
         lease,
         consumer: checked_consumer(consumer).or_raise(),
+        agent: agent.inspect(|agent| check_name("agent", agent).or_raise()),
         role: access::caller().to_u32(),
-        owner: visible.only_owner(),
-        visible,
-        now: time::now(),
+        owners: access::visible().ids(),
+        now: clock::now(),
     };
     let claimed = ResultSet::begin(call);
-    if request.visible.is_none() {
+    if request.owners.is_empty() {
+        return;
+    }
+    if !home::may_fire() {
+        home::warn_once();
         return;
     }
     let _pins = PlannerPins::set();
@@ -126,6 +131,14 @@ fn checked_limit(limit: Option<i32>) -> Result<u32, SqlError> {
 
 fn known(names: Names) -> Option<Vec<String>> {
     names.map(|names| names.into_iter().flatten().collect())
+}
+
+/// What the patterns select; None where they select everything.
+fn selected(action_types: Option<&[String]>) -> Result<Option<Selection>, SqlError> {
+    match action_types {
+        None => Ok(None),
+        Some(patterns) => Ok(Selection::parse("action_types", patterns)?),
+    }
 }
 
 /// The name is stored with each dispatch.
@@ -159,16 +172,18 @@ fn default_consumer() -> String {
 
 struct Request {
     providers: Option<Vec<String>>,
+    /// As they were asked for.
     action_types: Option<Vec<String>>,
+    selected: Option<Selection>,
     namespaces: Option<Vec<String>>,
     tenants: Option<Vec<String>>,
     lease: Option<Interval>,
     consumer: String,
+    agent: Option<String>,
     /// The role decides what the consumer sees, so it is part of the filter.
     role: u32,
-    visible: Visible,
-    /// The owner, if the role sees one only.
-    owner: Option<i32>,
+    /// The owners that the role sees.
+    owners: Vec<i32>,
     now: DateTime<Utc>,
 }
 
@@ -208,14 +223,7 @@ impl Request {
             .with_action_types(self.action_types.clone())
             .with_namespaces(self.namespaces.clone())
             .with_tenants(self.tenants.clone())
-    }
-
-    fn index(&self) -> Index {
-        match (self.owner, self.provider()) {
-            (None, _) => Index::All,
-            (Some(_), None) => Index::Owner,
-            (Some(_), Some(_)) => Index::Provider,
-        }
+            .with_agent(self.agent.clone())
     }
 
     /// The provider, if there is only one.
@@ -226,17 +234,36 @@ impl Request {
         }
     }
 
+    fn exact_types(&self) -> Option<Vec<String>> {
+        self.selected
+            .as_ref()
+            .map(|selected| selected.exact.clone())
+    }
+
+    /// None where there are none, which costs a claim by exact names nothing.
+    fn type_prefixes(&self) -> Option<Vec<String>> {
+        let prefixes = self.selected.as_ref().map(|selected| &selected.prefixes);
+        prefixes.filter(|prefixes| !prefixes.is_empty()).cloned()
+    }
+
+    /// The providers, if there are several.
+    fn providers(&self) -> Option<Vec<String>> {
+        match self.provider() {
+            Some(_) => None,
+            None => self.providers.clone(),
+        }
+    }
+
     fn next_priority(&self, below: Option<i32>, above: Option<i32>) -> Option<i32> {
         let arguments = [
             below.map_or(i64::MAX, i64::from).into(),
             above.map_or(i64::MIN, i64::from).into(),
             self.provider().into(),
-            self.owner.into(),
+            self.owners.clone().into(),
         ];
-        let query = match self.index() {
-            Index::All => &NEXT_PRIORITY,
-            Index::Owner => &NEXT_PRIORITY_OF_OWNER,
-            Index::Provider => &NEXT_PRIORITY_OF_PROVIDER,
+        let query = match self.provider() {
+            None => &NEXT_PRIORITY,
+            Some(_) => &NEXT_PRIORITY_OF_PROVIDER,
         };
         query.with(|query| query.row(&arguments, |row| row.required(1)))
     }
@@ -249,51 +276,49 @@ impl Request {
         limit: u32,
         claimed: &ResultSet,
     ) -> u32 {
-        let [available_at, created_at] = bounds(from);
-        let arguments = [
-            time::timestamptz(self.now).into(),
-            priority.into(),
-            available_at,
-            created_at,
-            only_if_highest.into(),
-            self.providers.clone().into(),
-            self.provider().into(),
-            self.action_types.clone().into(),
-            self.namespaces.clone().into(),
-            self.tenants.clone().into(),
-            self.visible.parameter().into(),
-            i32::try_from(limit).unwrap_or(i32::MAX).into(),
-            self.consumer.as_str().into(),
-            self.lease.into(),
-            self.owner.into(),
-        ];
-        let query = match self.index() {
-            Index::All => &CLAIM,
-            Index::Owner => &CLAIM_OF_OWNER,
-            Index::Provider => &CLAIM_OF_PROVIDER,
+        let own_arguments = |limit: u32| {
+            [
+                only_if_highest.into(),
+                i32::try_from(limit).unwrap_or(i32::MAX).into(),
+                self.consumer.as_str().into(),
+                self.lease.into(),
+            ]
         };
-        query.with(|query| query.send(&arguments, claimed.receiver())) as u32
+        let send = |query: &'static LocalKey<Query>, arguments: &[DatumWithOid]| {
+            query.with(|query| query.send(arguments, claimed.receiver())) as u32
+        };
+        if let [owner] = *self.owners {
+            let query = match self.provider() {
+                None => &CLAIM,
+                Some(_) => &CLAIM_OF_PROVIDER,
+            };
+            let mut arguments = self.selection(priority, from, owner.into());
+            arguments.extend(own_arguments(limit));
+            return send(query, &arguments);
+        }
+        let query = match self.provider() {
+            None => &CLAIM_OF_OWNERS,
+            Some(_) => &CLAIM_OF_OWNERS_AND_PROVIDER,
+        };
+        let take = |limit: u32, in_order: bool| {
+            let mut arguments = self.selection(priority, from, self.owners.clone().into());
+            arguments.extend(own_arguments(limit));
+            arguments.push(in_order.into());
+            send(query, &arguments)
+        };
+        let taken = take(limit, true);
+        // Other consumers may have locked all that one owner has waiting: its part comes from the others.
+        match limit - taken {
+            0 => taken,
+            missing => taken + take(missing, false),
+        }
     }
 
     fn first_claimable(&self, priority: i32, from: Option<Position>) -> Position {
-        let [available_at, created_at] = bounds(from);
-        let arguments = [
-            time::timestamptz(self.now).into(),
-            priority.into(),
-            available_at,
-            created_at,
-            self.provider().into(),
-            self.providers.clone().into(),
-            self.action_types.clone().into(),
-            self.namespaces.clone().into(),
-            self.tenants.clone().into(),
-            self.visible.parameter().into(),
-            self.owner.into(),
-        ];
-        let query = match self.index() {
-            Index::All => &FIRST_CLAIMABLE,
-            Index::Owner => &FIRST_CLAIMABLE_OF_OWNER,
-            Index::Provider => &FIRST_CLAIMABLE_OF_PROVIDER,
+        let arguments = self.selection(priority, from, self.owners.clone().into());
+        let query = match self.provider() {
+            None => &FIRST_CLAIMABLE,
+            Some(_) => &FIRST_CLAIMABLE_OF_PROVIDER,
         };
         let found = query.with(|query| {
             query.row(&arguments, |row| Position {
@@ -306,6 +331,30 @@ impl Request {
             available_at: time::to_micros(self.now),
             ..BEGINNING
         })
+    }
+
+    /// The arguments that select dispatches of a priority: $1 to $10.
+    fn selection<'a>(
+        &'a self,
+        priority: i32,
+        from: Option<Position>,
+        owners: DatumWithOid<'a>,
+    ) -> Vec<DatumWithOid<'a>> {
+        let [available_at, created_at] = bounds(from);
+        vec![
+            time::timestamptz(self.now).into(),
+            priority.into(),
+            available_at,
+            created_at,
+            self.providers().into(),
+            self.provider().into(),
+            self.exact_types().into(),
+            self.namespaces.clone().into(),
+            self.tenants.clone().into(),
+            owners,
+            self.type_prefixes().into(),
+            self.agent.as_deref().into(),
+        ]
     }
 }
 

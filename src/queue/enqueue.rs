@@ -1,21 +1,22 @@
 //! One-time dispatches: enqueued by a program, or received from outside.
 
-use super::announce;
+use super::{announce, limits};
 use crate::access;
 use crate::pg::advisory::{self, Space};
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::interval;
 use crate::pg::jsonb::Jsonb;
+use crate::pg::jsonb_object::{self, Part};
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, queries};
 use crate::pg::time;
 use crate::runtime::environment::environment;
-use crate::runtime::{engine, wakeup};
+use crate::runtime::{clock, engine, home, wakeup};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Interval, TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::prelude::*;
 use recur_core::action::{
-    Column, DefaultValue, Interval as Span, Invalid, Json, Value, check_object, checked,
+    Column, DefaultValue, Interval as Span, Invalid, Json, Value, check_bytes, checked,
 };
 use recur_core::dispatch_id;
 use recur_core::notify::Announcement;
@@ -24,12 +25,14 @@ use uuid::Uuid;
 queries! {
     INSERT_ENQUEUED = "queue/queries/insert_enqueued.sql"
         (UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, BYTEAOID,
-         JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID);
+         JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID, TEXTOID, JSONBOID);
     MERGE_DUPLICATE = "queue/queries/merge_duplicate.sql"
-        (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, BYTEAOID, JSONBOID);
+        (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, BYTEAOID, JSONBOID,
+         TEXTOID, JSONBOID);
 }
 
-/// A dispatch to be enqueued. Columns that actions have, too, have the defaults and the checks of actions.
+/// A dispatch to be enqueued. Columns that actions have, too, have the defaults and the checks of actions. Metadata and
+/// lease are NULL for the default.
 struct OneTime {
     trigger: &'static str,
     provider: String,
@@ -42,13 +45,15 @@ struct OneTime {
     subject: Option<String>,
     dedup_key: Option<String>,
     dedup_window: Option<Interval>,
-    metadata: Jsonb,
+    metadata: Option<Jsonb>,
     priority: i32,
     lock_group: Option<String>,
     notify_channel: Option<String>,
     max_attempts: i32,
     retry_backoff: Option<Jsonb>,
-    lease: Interval,
+    lease: Option<Interval>,
+    name: Option<String>,
+    labels: Option<Jsonb>,
 }
 
 /// `recur.enqueue(…)`.
@@ -71,13 +76,15 @@ fn enqueue(
     max_attempts: Option<i32>,
     retry_backoff: Option<Jsonb>,
     lease: Option<Interval>,
+    name: Option<String>,
+    labels: Option<Jsonb>,
 ) -> PgUuid {
     let run_at = run_at.map(|at| time::instant("run_at", at).or_raise());
     let dispatch = OneTime {
         trigger: "enqueue",
         provider: required(Column::Provider, provider),
         action_type: required(Column::ActionType, action_type),
-        payload: json_or_default(Column::Payload, payload),
+        payload: any_json("payload", payload),
         raw_payload: None,
         run_at,
         namespace: required(Column::Namespace, namespace),
@@ -85,14 +92,16 @@ fn enqueue(
         subject: optional(Column::Subject, subject),
         dedup_key: optional(Column::DedupKey, dedup_key),
         dedup_window: dedup_window.inspect(check_window),
-        metadata: json_or_default(Column::Metadata, metadata),
+        metadata: metadata.inspect(|metadata| check(Column::Metadata, Value::Json(*metadata))),
         priority: int_or_default(Column::Priority, priority),
         lock_group: optional(Column::LockGroup, lock_group),
         notify_channel: optional(Column::NotifyChannel, notify_channel),
         max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
         retry_backoff: retry_backoff
             .inspect(|backoff| check(Column::RetryBackoff, Value::Json(*backoff))),
-        lease: interval_or_default(Column::Lease, lease),
+        lease: lease.inspect(|lease| check(Column::Lease, Value::Interval(interval::parts(lease)))),
+        name: optional(Column::Name, name),
+        labels: optional_labels(labels),
     };
     dispatch.enqueue()
 }
@@ -114,22 +123,24 @@ fn receive(
     priority: Option<i32>,
     lock_group: Option<String>,
     max_attempts: Option<i32>,
+    name: Option<String>,
+    labels: Option<Jsonb>,
 ) -> PgUuid {
     let missing = |error: SqlError| error.with_hint("An empty body is ''::bytea.");
     let raw_payload = given("raw_payload", raw_payload)
         .map_err(missing)
         .or_raise();
-    let headers = headers.unwrap_or_else(|| Jsonb::from_text("{}"));
-    check_object("headers", &headers, &environment()).or_raise();
-    let content_type = content_type
-        .inspect(|content_type| check_content_type(content_type))
-        .map(|content_type| serde_json::json!({ "content_type": content_type }));
-    let metadata = content_type.map_or_else(|| "{}".to_owned(), |metadata| metadata.to_string());
+    let headers = any_json("headers", headers);
+    let metadata = content_type.map(|content_type| {
+        check_content_type(&content_type);
+        let metadata = serde_json::json!({ "content_type": content_type });
+        Jsonb::from_text(&metadata.to_string())
+    });
     let dispatch = OneTime {
         trigger: "webhook",
         provider: required(Column::Provider, provider),
         action_type: required(Column::ActionType, action_type),
-        payload: Jsonb::from_text(&format!("{{\"headers\": {}}}", headers.text())),
+        payload: jsonb_object::object(vec![("headers", Part::Json(headers))]),
         raw_payload: Some(raw_payload),
         run_at: None,
         namespace: required(Column::Namespace, namespace),
@@ -137,13 +148,15 @@ fn receive(
         subject: optional(Column::Subject, subject),
         dedup_key: optional(Column::DedupKey, dedup_key),
         dedup_window: dedup_window.inspect(check_window),
-        metadata: Jsonb::from_text(&metadata),
+        metadata,
         priority: int_or_default(Column::Priority, priority),
         lock_group: optional(Column::LockGroup, lock_group),
         notify_channel: None,
         max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
         retry_backoff: None,
-        lease: interval_or_default(Column::Lease, None),
+        lease: None,
+        name: optional(Column::Name, name),
+        labels: optional_labels(labels),
     };
     dispatch.enqueue()
 }
@@ -153,10 +166,10 @@ impl OneTime {
         let owner_id = access::own_id();
         let _pins = PlannerPins::set();
         let id = engine::as_engine(|| match self.merge(owner_id) {
-            Some(merged) => merged,
-            None => self.insert(owner_id),
+            Some(merged) => Ok(merged),
+            None => limits::check_pending(owner_id).map(|()| self.insert(owner_id)),
         });
-        pg_uuid(id)
+        pg_uuid(id.or_raise())
     }
 
     /// Merges with a pending dispatch of the same key. The lock makes the second of two concurrent calls wait for the
@@ -185,12 +198,14 @@ impl OneTime {
             self.payload.into(),
             self.raw_payload.clone().into(),
             self.metadata.into(),
+            self.name.as_deref().into(),
+            self.labels.into(),
         ];
         MERGE_DUPLICATE.with(|query| query.row(&arguments, |row| row.uuid(1)))
     }
 
     fn insert(self, owner_id: i32) -> Uuid {
-        let now = time::now();
+        let now = clock::now();
         let scheduled_at = self.run_at.unwrap_or(now);
         let id = dispatch_id::random(scheduled_at);
         let arguments = [
@@ -213,9 +228,12 @@ impl OneTime {
             self.max_attempts.into(),
             self.retry_backoff.into(),
             self.lease.into(),
+            self.name.into(),
+            self.labels.into(),
         ];
+        home::settle_first();
         INSERT_ENQUEUED.with(|query| query.execute(&arguments));
-        if scheduled_at > time::now() {
+        if scheduled_at > clock::now() {
             // The dispatcher announces the dispatch at that instant.
             wakeup::available_on_commit(time::to_micros(scheduled_at));
         } else {
@@ -274,15 +292,15 @@ fn optional(column: Column, given: Option<String>) -> Option<String> {
     given.inspect(|text| check(column, Value::Text(text.clone())))
 }
 
-fn json_or_default(column: Column, given: Option<Jsonb>) -> Jsonb {
-    match (given, column.spec().default) {
-        (Some(json), _) => {
-            check(column, Value::Json(json));
-            json
-        }
-        (None, DefaultValue::Json(text)) => Jsonb::from_text(text),
-        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
-    }
+/// A JSON value of any type; an empty object where none is given.
+fn any_json(argument: &str, given: Option<Jsonb>) -> Jsonb {
+    let json = given.unwrap_or_else(|| Jsonb::from_text("{}"));
+    check_bytes(argument, json.size(), &environment()).or_raise();
+    json
+}
+
+fn optional_labels(given: Option<Jsonb>) -> Option<Jsonb> {
+    given.inspect(|labels| check(Column::Labels, Value::Json(*labels)))
 }
 
 fn int_or_default(column: Column, given: Option<i32>) -> i32 {
@@ -293,14 +311,4 @@ fn int_or_default(column: Column, given: Option<i32>) -> i32 {
     };
     check(column, Value::Int(number));
     i32::try_from(number).unwrap_or(0)
-}
-
-fn interval_or_default(column: Column, given: Option<Interval>) -> Interval {
-    let span = match (&given, column.spec().default) {
-        (Some(interval), _) => interval::parts(interval),
-        (None, DefaultValue::Interval(span)) => span,
-        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
-    };
-    check(column, Value::Interval(span));
-    given.unwrap_or_else(|| interval::from_parts(span))
 }

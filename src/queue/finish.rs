@@ -1,11 +1,12 @@
 //! The end of a dispatch: completed, failed for good, or cancelled. Everything here runs as the engine.
 
-use crate::access::Visible;
-use crate::history::{events, partition};
+use super::outcomes;
+pub use super::outcomes::Finished;
+use crate::access::{Actor, Visible};
+use crate::history::partition;
 use crate::pg::jsonb::JsonbArray;
 use crate::pg::query::{Query, Row, fragment, pg_uuids, queries};
-use crate::runtime::settings;
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use std::thread::LocalKey;
@@ -13,15 +14,17 @@ use uuid::Uuid;
 
 queries! {
     FINISH_REPORTED = "queue/queries/finish.sql"
-        {reports: fragment!("queue/queries/one_report.sql"), accepted: fragment!("queue/queries/reportable.sql")}
+        {reports: fragment!("queue/queries/one_report.sql"), accepted: fragment!("queue/queries/reportable.sql"),
+         kept_errors: fragment!("queue/queries/kept_errors.sql")}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
     FINISH_MANY_REPORTED = "queue/queries/finish.sql"
-        {reports: fragment!("queue/queries/many_reports.sql"), accepted: fragment!("queue/queries/reportable.sql")}
+        {reports: fragment!("queue/queries/many_reports.sql"), accepted: fragment!("queue/queries/reportable.sql"),
+         kept_errors: fragment!("queue/queries/kept_errors.sql")}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
     FINISH_LOCKED = "queue/queries/finish.sql"
-        {reports: fragment!("queue/queries/many_reports.sql"), accepted: "($7 IS NULL OR l.owner_id = ANY ($7))"}
+        {reports: fragment!("queue/queries/many_reports.sql"), accepted: "($7 IS NULL OR l.owner_id = ANY ($7))",
+         kept_errors: fragment!("queue/queries/kept_errors.sql")}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
-    COUNT_OUTCOMES = "queue/queries/count_outcomes.sql" (UUIDARRAYOID, BOOLOID);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,26 +44,13 @@ impl End {
     }
 }
 
-/// A dispatch that has been moved to the history.
-pub struct Finished {
-    /// The number of the report, counted from 0.
-    pub number: usize,
-    pub id: Uuid,
-    pub attempt: i32,
-    pub available_at: DateTime<Utc>,
-    pub cancel_requested: bool,
-    pub action: Option<Uuid>,
-    pub context_version: Option<i32>,
-    pub owner_id: i32,
-    pub claimed_by: Option<String>,
-}
-
 /// Reports of consumers on running attempts.
 pub struct Reports<'a> {
     pub ids: &'a [Uuid],
     pub attempts: &'a [i32],
     pub results: Results,
     pub visible: &'a Visible,
+    pub actor: &'a Actor,
 }
 
 /// What consumers reported as results.
@@ -82,6 +72,8 @@ impl Results {
 
 /// Completes the reported attempts that are running and whose lease has not expired.
 pub fn complete(reports: Reports) -> Vec<Finished> {
+    // A consumer's array may begin at any index.
+    let reads_first = !matches!(reports.results, Results::Array(_));
     let arguments = [
         pg_uuids(reports.ids.iter().copied()).into(),
         reports.attempts.to_vec().into(),
@@ -92,16 +84,16 @@ pub fn complete(reports: Reports) -> Vec<Finished> {
         reports.visible.parameter().into(),
     ];
     let query = match reports.ids {
-        [_] => &FINISH_REPORTED,
+        [_] if reads_first => &FINISH_REPORTED,
         _ => &FINISH_MANY_REPORTED,
     };
     let finished = run(query, &arguments);
-    count(&finished, End::Completed);
+    outcomes::completed(&finished, reports.actor);
     finished
 }
 
 /// Ends dispatches that the caller has locked: (dispatch, reason).
-pub fn end_locked(dispatches: &[(Uuid, Option<&str>)], end: End) -> Vec<Finished> {
+pub fn end_locked(dispatches: &[(Uuid, Option<&str>)], end: End, actor: &Actor) -> Vec<Finished> {
     if dispatches.is_empty() {
         return Vec::new();
     }
@@ -110,14 +102,16 @@ pub fn end_locked(dispatches: &[(Uuid, Option<&str>)], end: End) -> Vec<Finished
         pg_uuids(dispatches.iter().map(|(id, _)| *id)).into(),
         DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
         DatumWithOid::null_oid(pg_sys::JSONBARRAYOID),
-        reasons.into(),
+        reasons.clone().into(),
         end.as_str().into(),
         partition::current().into(),
         DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
     ];
     let finished = run(&FINISH_LOCKED, &arguments);
-    if end != End::Cancelled {
-        count(&finished, end);
+    match end {
+        End::Completed => outcomes::completed(&finished, actor),
+        End::Failed => outcomes::failed(&finished, &reasons, actor),
+        End::Cancelled => outcomes::cancelled(&finished, &reasons, actor),
     }
     finished
 }
@@ -133,34 +127,7 @@ fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finis
         context_version: row.get(7),
         owner_id: row.required(8),
         claimed_by: row.get(9),
+        record_events: row.get(10),
     };
     query.with(|query| query.rows(arguments, read))
-}
-
-/// Counts finished dispatches in the progress of their actions. Notifies the contact of an action that has failed too
-/// often in a row.
-fn count(finished: &[Finished], end: End) {
-    let actions: Vec<Uuid> = finished.iter().filter_map(|one| one.action).collect();
-    if actions.is_empty() {
-        return;
-    }
-    let arguments = [pg_uuids(actions).into(), (end == End::Completed).into()];
-    let counted = COUNT_OUTCOMES.with(|query| {
-        query.rows(&arguments, |row| {
-            (row.uuid(1), row.required::<i32>(2), row.required::<i32>(3))
-        })
-    });
-    if end == End::Completed {
-        return;
-    }
-    let threshold = settings::error_threshold();
-    let crossed = |(_, in_a_row, now): &&(Uuid, i32, i32)| {
-        *in_a_row >= threshold && in_a_row - now < threshold
-    };
-    let problem = format!("{threshold} dispatches in a row have failed");
-    let problems = counted
-        .iter()
-        .filter(crossed)
-        .map(|(action, _, _)| (*action, problem.clone()));
-    events::notify_contacts(problems.collect());
 }

@@ -5,7 +5,7 @@
 
 use super::finish::{self, End, Finished, Reports, Results};
 use super::requeue::{self, Requeue};
-use crate::access::{self, Visible};
+use crate::access::{self, Actor, Visible};
 use crate::history::contexts::{self, NewContext};
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::jsonb::{self, Jsonb};
@@ -13,8 +13,8 @@ use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, pg_uuids, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
 use crate::pg::{interval, time};
-use crate::runtime::engine;
 use crate::runtime::environment::environment;
+use crate::runtime::{clock, engine};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Interval, Uuid as PgUuid};
 use pgrx::pg_sys::FunctionCallInfo;
@@ -63,14 +63,14 @@ impl Answer {
 }
 
 /// A report on an attempt, and what its consumer sees.
-struct Report {
+pub struct Report {
     id: Uuid,
     attempt: i32,
     visible: Visible,
 }
 
 impl Report {
-    fn new(id: Option<PgUuid>, attempt: Option<i32>) -> Report {
+    pub fn new(id: Option<PgUuid>, attempt: Option<i32>) -> Report {
         Report {
             id: plain_uuid(given("id", id).or_raise()),
             attempt: given("attempt", attempt).or_raise(),
@@ -154,7 +154,7 @@ fn complete(
     if let Some(context) = &context {
         check_object("context", context, &environment()).or_raise();
     }
-    let actor = access::Actor::current().name;
+    let actor = Actor::current();
     let answers = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
@@ -166,12 +166,13 @@ fn complete(
                 None => Results::None,
             },
             visible: &report.visible,
+            actor: &actor,
         });
         let Some(one) = finished.first() else {
             report.refuse();
         };
         if let (Some(context), Some(action)) = (context, one.action) {
-            leave_context(one, action, context, &actor);
+            leave_context(one, action, context, &actor.name);
         }
         Answer::finished(one, End::Completed).put(&answers);
     });
@@ -266,12 +267,14 @@ fn release(id: Option<PgUuid>, attempt: Option<i32>, call: FunctionCallInfo) {
     });
 }
 
-fn give_back(
+/// Ends an attempt that is not completed, and puts the answer. Returns the dispatch if that was its end.
+pub fn give_back(
     report: Report,
     call: FunctionCallInfo,
     reason: Option<&str>,
     decide: impl FnOnce(&Reported, DateTime<Utc>) -> Outcome,
-) {
+) -> Option<(Finished, End)> {
+    let actor = Actor::current();
     let answers = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
@@ -279,7 +282,7 @@ fn give_back(
         let Some(reported) = locked.first() else {
             report.refuse();
         };
-        let now = time::now();
+        let now = clock::now();
         let end = match decide(reported, now) {
             Outcome::Retry { available_at } => {
                 let one = Requeue {
@@ -287,7 +290,7 @@ fn give_back(
                     available_at,
                     reason,
                 };
-                let requeued = requeue::requeue(&[one]);
+                let requeued = requeue::requeue(&[one], &actor);
                 requeue::announce_each(&requeued, now);
                 for one in &requeued {
                     Answer {
@@ -299,15 +302,16 @@ fn give_back(
                     }
                     .put(&answers);
                 }
-                return;
+                return None;
             }
             Outcome::Failed => End::Failed,
             Outcome::Cancelled => End::Cancelled,
         };
-        for one in finish::end_locked(&[(report.id, reason)], end) {
-            Answer::finished(&one, end).put(&answers);
-        }
-    });
+        let mut ended = finish::end_locked(&[(report.id, reason)], end, &actor);
+        let one = ended.pop()?;
+        Answer::finished(&one, end).put(&answers);
+        Some((one, end))
+    })
 }
 
 /// `recur.extend(id, attempt, lease)`.

@@ -4,15 +4,14 @@
 use super::finish::{self, End, Reports, Results};
 use super::report::{self, Reported};
 use super::requeue::{self, Requeue};
-use crate::access::{self, Visible};
+use crate::access::{self, Actor, Visible};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::JsonbArray;
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, plain_uuid};
 use crate::pg::srf::ResultSet;
-use crate::pg::time;
-use crate::runtime::engine;
 use crate::runtime::environment::environment;
+use crate::runtime::{clock, engine};
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
@@ -26,6 +25,7 @@ struct Batch {
     ids: Vec<Uuid>,
     attempts: Vec<i32>,
     visible: Visible,
+    actor: Actor,
 }
 
 impl Batch {
@@ -43,6 +43,7 @@ impl Batch {
                 .map(|attempt| attempt.unwrap_or(-1))
                 .collect(),
             visible: access::visible(),
+            actor: Actor::current(),
         }
     }
 
@@ -100,6 +101,7 @@ fn complete_many(
             attempts: &batch.attempts,
             results: results.map_or(Results::None, Results::Array),
             visible: &batch.visible,
+            actor: &batch.actor,
         });
         let mut accepted = vec![None; batch.ids.len()];
         for one in &finished {
@@ -131,7 +133,7 @@ fn fail_many(
     engine::as_engine(|| {
         let locked = report::lock_reported(&batch.ids, &batch.attempts, &batch.visible);
         let mut accepted = vec![None; batch.ids.len()];
-        fail_all(&locked, &reasons, retry, &mut accepted);
+        fail_all(&locked, &reasons, retry, &batch.actor, &mut accepted);
         batch.answer(&accepted, &answers);
     });
 }
@@ -140,9 +142,10 @@ fn fail_all(
     locked: &[Reported],
     reasons: &[Cow<str>],
     retry: bool,
+    actor: &Actor,
     accepted: &mut [Option<&'static str>],
 ) {
-    let now = time::now();
+    let now = clock::now();
     let (mut again, mut failed, mut cancelled) = (Vec::new(), Vec::new(), Vec::new());
     for reported in locked {
         let id = reported.running.id;
@@ -166,7 +169,7 @@ fn fail_all(
             }
         });
     }
-    requeue::announce_each(&requeue::requeue(&again), now);
-    finish::end_locked(&failed, End::Failed);
-    finish::end_locked(&cancelled, End::Cancelled);
+    requeue::announce_each(&requeue::requeue(&again, actor), now);
+    finish::end_locked(&failed, End::Failed, actor);
+    finish::end_locked(&cancelled, End::Cancelled, actor);
 }

@@ -1,15 +1,21 @@
 //! Running dispatches that become pending again: retries, releases, expired leases. Everything here runs as the engine.
 
 use super::announce::{self, ANNOUNCED_COLUMNS, Announceable};
-use crate::pg::query::{pg_uuids, queries};
+use super::outcomes;
+use crate::access::Actor;
+use crate::history::events::{self, DispatchEvent};
+use crate::pg::query::{fragment, pg_uuids, queries};
 use crate::pg::time;
 use crate::runtime::wakeup;
 use chrono::{DateTime, Utc};
+use recur_core::event::EventKind;
 use recur_core::notify::Announcement;
+use serde_json::json;
 use uuid::Uuid;
 
 queries! {
-    REQUEUE = "queue/queries/requeue.sql" {announced: ANNOUNCED_COLUMNS}
+    REQUEUE = "queue/queries/requeue.sql"
+        {announced: ANNOUNCED_COLUMNS, kept_errors: fragment!("queue/queries/kept_errors.sql")}
         (UUIDARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
 }
 
@@ -28,10 +34,14 @@ pub struct Requeued {
     pub available_at: DateTime<Utc>,
     pub owner_id: i32,
     pub claimed_by: Option<String>,
+    /// Which events are recorded, where that is not left to the setting.
+    pub record_events: Option<String>,
+    /// Why the attempt failed; None for one that was given back.
+    pub error: Option<String>,
 }
 
 /// Makes dispatches, which the caller has locked, pending again.
-pub fn requeue(dispatches: &[Requeue]) -> Vec<Requeued> {
+pub fn requeue(dispatches: &[Requeue], actor: &Actor) -> Vec<Requeued> {
     if dispatches.is_empty() {
         return Vec::new();
     }
@@ -45,15 +55,39 @@ pub fn requeue(dispatches: &[Requeue]) -> Vec<Requeued> {
         available.into(),
         reasons.into(),
     ];
-    REQUEUE.with(|query| {
+    let requeued = REQUEUE.with(|query| {
         query.rows(&arguments, |row| Requeued {
             dispatch: Announceable::read(row),
             attempt: row.required(9),
             available_at: row.required_instant(10),
             owner_id: row.required(11),
             claimed_by: row.get(12),
+            record_events: row.get(13),
+            error: row.get(14),
         })
-    })
+    });
+    record(&requeued, actor);
+    requeued
+}
+
+/// An attempt that was given back has not failed.
+fn record(requeued: &[Requeued], actor: &Actor) {
+    let recorded = requeued.iter().filter(|one| {
+        one.error.is_some()
+            && outcomes::is_recorded(one.record_events.as_deref(), EventKind::Retrying)
+    });
+    let events = recorded.map(|one| DispatchEvent {
+        dispatch: one.dispatch.id,
+        action: one.dispatch.action,
+        owner_id: one.owner_id,
+        detail: json!({
+            "attempt": one.attempt,
+            "error": one.error,
+            "available_at": time::rfc3339(one.available_at),
+            "claimed_by": one.claimed_by,
+        }),
+    });
+    events::record_dispatches(EventKind::Retrying, &events.collect::<Vec<_>>(), actor);
 }
 
 /// Announces dispatches that are available, and lets the dispatcher announce the others at their time.

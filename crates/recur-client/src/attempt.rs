@@ -1,6 +1,6 @@
 //! One attempt: the handler runs, its lease is renewed, and the outcome is reported.
 
-use crate::handler::{Handler, Outcome};
+use crate::handler::{self, Handler, Outcome};
 use crate::link::Link;
 use crate::{Dispatch, Error, Failure, Job, events};
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ impl Attempts {
     }
 
     async fn handle(&self, dispatch: Dispatch) -> End {
-        let Some(handler) = self.handlers.get(&dispatch.action_type) else {
+        let Some(handler) = handler::of_type(&self.handlers, &dispatch.action_type) else {
             return End::Finished(Err(Failure::new("no handler for this action type")));
         };
         let (id, attempt) = (dispatch.id, dispatch.attempt);

@@ -73,7 +73,9 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Runs dispatches of this action type. Only types with a handler are claimed.
+    /// Runs dispatches of this action type, or of all that match a pattern: `task:*` means every type that begins with
+    /// `task:`, `*` every type. Of several handlers that match, the most specific one runs: that of the type itself,
+    /// else that of the longest pattern. Only types with a handler are claimed.
     ///
     /// A handler that blocks its thread runs its work in [`tokio::task::spawn_blocking`], so that leases are renewed
     /// meanwhile:
@@ -109,6 +111,16 @@ impl Builder {
     #[must_use]
     pub fn providers<S: Into<String>>(mut self, providers: impl IntoIterator<Item = S>) -> Builder {
         self.claim.providers = Some(providers.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Claims as this agent: dispatches whose primary agent it is, or whose fallback where the primary agent has not
+    /// taken them in time or has failed, and those that are for no agent. Without an agent, a consumer gets only those
+    /// that are for none. When the time of a fallback comes, no notification is sent: the consumer finds the dispatch
+    /// when it polls.
+    #[must_use]
+    pub fn agent(mut self, agent: impl Into<String>) -> Builder {
+        self.claim.agent = Some(agent.into());
         self
     }
 

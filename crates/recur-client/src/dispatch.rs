@@ -26,7 +26,7 @@ pub struct Dispatch {
     pub provider: String,
     /// Which handler runs the dispatch.
     pub action_type: String,
-    /// The arguments: a JSON object.
+    /// The arguments: a JSON object, or for an enqueued dispatch any JSON value.
     pub payload: Value,
     /// The action's metadata, with `_recurring_id` for the dispatches of a schedule.
     pub metadata: Value,

@@ -2,6 +2,7 @@
 
 use crate::Dispatch;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
 
@@ -133,3 +134,44 @@ impl<E: std::error::Error> From<E> for Failure {
 pub(crate) type Outcome = Result<Completion, Failure>;
 pub(crate) type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 pub(crate) type Handler = Box<dyn Fn(Job) -> Running + Send + Sync>;
+
+/// The handler of an action type: that of the type itself, else that of the longest pattern that matches.
+pub(crate) fn of_type<'a, H>(handlers: &'a HashMap<String, H>, action_type: &str) -> Option<&'a H> {
+    let prefix_of = |pattern: &'a str| pattern.strip_suffix('*');
+    let matching = handlers.iter().filter_map(|(pattern, handler)| {
+        let prefix = prefix_of(pattern)?;
+        action_type
+            .starts_with(prefix)
+            .then_some((prefix.len(), handler))
+    });
+    handlers.get(action_type).or_else(|| {
+        matching
+            .max_by_key(|(length, _)| *length)
+            .map(|(_, handler)| handler)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_handler_runs() {
+        let patterns = ["*", "task:*", "task:c*", "task:created", "mail"];
+        let handlers = patterns
+            .iter()
+            .map(|pattern| ((*pattern).to_owned(), *pattern))
+            .collect();
+        for (action_type, expected) in [
+            ("task:created", "task:created"),
+            ("task:closed", "task:c*"),
+            ("task:open", "task:*"),
+            ("mail", "mail"),
+            ("mails", "*"),
+        ] {
+            assert_eq!(of_type(&handlers, action_type), Some(&expected));
+        }
+        let only = HashMap::from([("task:*".to_owned(), ())]);
+        assert_eq!(of_type(&only, "task"), None);
+    }
+}

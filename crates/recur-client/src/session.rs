@@ -49,7 +49,7 @@ pub struct Claim {
     pub limit: u16,
     /// Only dispatches of these providers.
     pub providers: Option<Vec<String>>,
-    /// Only dispatches of these action types.
+    /// Only dispatches of these action types, or patterns of them such as `task:*`.
     pub action_types: Option<Vec<String>>,
     /// Only dispatches of these namespaces.
     pub namespaces: Option<Vec<String>>,
@@ -59,6 +59,8 @@ pub struct Claim {
     pub lease: Option<Duration>,
     /// The consumer's name, for `claimed_by`.
     pub consumer: Option<String>,
+    /// Claims as this agent, so that dispatches that are for it are claimed too; `*` means every agent.
+    pub agent: Option<String>,
 }
 
 impl Default for Claim {
@@ -71,6 +73,7 @@ impl Default for Claim {
             tenants: None,
             lease: None,
             consumer: None,
+            agent: None,
         }
     }
 }
@@ -127,6 +130,7 @@ impl Session {
                     (&claim.tenants, Type::TEXT_ARRAY),
                     (&lease, Type::FLOAT8),
                     (&claim.consumer, Type::TEXT),
+                    (&claim.agent, Type::TEXT),
                 ],
             )
             .await?;

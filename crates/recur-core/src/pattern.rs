@@ -125,6 +125,45 @@ impl Pattern {
     }
 }
 
+/// Patterns as a query asks for them: action types that match exactly, and beginnings of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Action types that match.
+    pub exact: Vec<String>,
+    /// Every action type matches that begins with one of them.
+    pub prefixes: Vec<String>,
+}
+
+impl Selection {
+    /// Sorts patterns by their kind; none where one of them matches every action type.
+    ///
+    /// ```
+    /// use recur_core::pattern::Selection;
+    ///
+    /// let selection = Selection::parse("action_types", &["mail:sent", "task:*"]).unwrap().unwrap();
+    /// assert_eq!((selection.exact, selection.prefixes), (vec!["mail:sent".into()], vec!["task:".into()]));
+    /// assert_eq!(Selection::parse("action_types", &["mail:sent", "*"]), Ok(None));
+    /// ```
+    ///
+    /// # Errors
+    /// When one of them is no pattern.
+    pub fn parse(
+        argument: &'static str,
+        patterns: &[impl AsRef<str>],
+    ) -> Result<Option<Selection>, InvalidValue> {
+        let mut selection = Selection::default();
+        let mut is_all = false;
+        for text in patterns {
+            match Pattern::parse(argument, text.as_ref())?.0 {
+                Kind::Exact(exact) => selection.exact.push(exact),
+                Kind::Prefix(prefix) if prefix.is_empty() => is_all = true,
+                Kind::Prefix(prefix) => selection.prefixes.push(prefix),
+            }
+        }
+        Ok((!is_all).then_some(selection))
+    }
+}
+
 impl FromStr for Pattern {
     type Err = InvalidValue;
 
@@ -208,6 +247,25 @@ mod tests {
                 (exact, prefix, is_all)
             );
             assert_eq!(pattern.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_selection_is_what_a_query_asks_for() {
+        let parse = |texts: &[&str]| Selection::parse("action_types", texts);
+        let strings =
+            |texts: &[&str]| -> Vec<String> { texts.iter().map(|text| (*text).into()).collect() };
+        let nothing = parse(&[]).unwrap().unwrap();
+        assert_eq!(nothing, Selection::default());
+        let some = parse(&["a", "b*", "c", "d:*"]).unwrap().unwrap();
+        assert_eq!(
+            (some.exact, some.prefixes),
+            (strings(&["a", "c"]), strings(&["b", "d:"]))
+        );
+        assert_eq!(parse(&["*", "a"]), Ok(None));
+        for wrong in [&["*", "a**"][..], &["a**", "*"]] {
+            let error = parse(wrong).unwrap_err();
+            assert_eq!((error.argument(), error.value()), ("action_types", "a**"));
         }
     }
 

@@ -14,5 +14,5 @@ SELECT DISTINCT ON (k.id) u.number, k.id, k.attempt, k.releases, k.max_attempts,
                                    WHERE d.id = k.action_id))::text
   FROM unnest($1, $2) WITH ORDINALITY AS u (id, attempt, number)
   JOIN locked AS k ON k.id = u.id AND k.attempt = u.attempt
- WHERE k.status = 'running' AND k.lease_expires_at > clock_timestamp()
+ WHERE k.status = 'running' AND k.lease_expires_at > recur.clock()
  ORDER BY k.id, u.number

@@ -144,3 +144,25 @@ fn arrays_of_different_lengths_are_refused() {
         session.assert_error(sql, "22023", expected);
     }
 }
+
+#[test]
+fn results_are_read_from_arrays_that_begin_anywhere() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    for (results, number) in [
+        ("'[0:0]={7}'", 1),
+        ("'[5:6]={7,7}'", 2),
+        ("'{{7},{7}}'", 2),
+        ("'{7}'", 1),
+    ] {
+        for _ in 0..number {
+            enqueue(&mut session, "");
+        }
+        session.batch(&format!(
+            "WITH c AS MATERIALIZED (SELECT * FROM recur.claim({number}))
+             SELECT recur.complete_many(array_agg(id), array_agg(attempt), {results}::jsonb[]) FROM c"
+        ));
+        let lost = session.count("recur.dispatches WHERE result IS DISTINCT FROM '7'");
+        assert_eq!(lost, 0, "{results}");
+    }
+}

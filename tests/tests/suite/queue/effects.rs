@@ -5,19 +5,20 @@ use pg_recur_tests::{Cluster, Session};
 use std::collections::BTreeSet;
 
 /// Calls of functions that return one value. What stands in braces is filled in by `fill`.
-const SCALAR: [&str; 8] = [
+const SCALAR: [&str; 9] = [
     "recur.create('new', '@daily', 'p', 't')",
     "recur.enqueue('p', 't')",
     "recur.receive('p', 't', '')",
     "recur.trigger('{action}'::uuid)",
     "recur.trigger('{action}'::text)",
+    "recur.schedule_journey('j', 's', '@daily', '{}', 1)",
     "recur.recover('0')",
     "recur.purge('0')",
     "recur_internal.expire_leases(now() + interval '1 day', 10)",
 ];
 
 /// Calls of functions that return rows.
-const ROWS: [&str; 25] = [
+const ROWS: [&str; 30] = [
     "recur.update('{action}'::uuid, '{\"priority\": 3}')",
     "recur.update('{action}'::text, '{\"priority\": 3}')",
     "recur.pause('{action}'::uuid)",
@@ -30,6 +31,8 @@ const ROWS: [&str; 25] = [
     "recur.restore_context('{action}'::text, 1)",
     "recur.pause_all()",
     "recur.resume_all()",
+    "recur.reassign_owner('postgres', 'pg_monitor')",
+    "recur.forget_subject('nobody')",
     "recur.backfill('{action}'::uuid, '2026-01-01Z', '2026-01-03Z')",
     "recur.backfill('{action}'::text, '2026-01-01Z', '2026-01-03Z')",
     "recur.tick('2099-02-01Z')",
@@ -43,10 +46,25 @@ const ROWS: [&str; 25] = [
     "recur.cancel('{running}')",
     "recur.cancel('{pending}')",
     "recur.retry('{failed}')",
+    "recur.set_journey('other', '1', '{\"s\": {\"type\": \"task\"}}')",
+    "recur.drop_journey('j', '1')",
+    "recur.fail_interactive('{running}', 1, 's')",
 ];
 
 /// Functions that look, although the planner may not assume so, and functions that return nothing to expand.
-const OTHERS: [&str; 3] = ["doctor", "grant_access", "revoke_access"];
+const OTHERS: [&str; 11] = [
+    "arm",
+    "clock",
+    "doctor",
+    "expect_move",
+    "grant_access",
+    "mark_test_database",
+    "reset_setting",
+    "revoke_access",
+    "set_clock",
+    "set_quota",
+    "set_setting",
+];
 
 /// A database in which each of the calls changes something.
 fn with_something_to_change(cluster: &Cluster) -> (Session, impl Fn(&str) -> String) {
@@ -59,7 +77,9 @@ fn with_something_to_change(cluster: &Cluster) -> (Session, impl Fn(&str) -> Str
         "SELECT recur.update($1::uuid, '{\"context\": {\"n\": 2}, \"schedule\": \"@daily\"}')",
         &[&action],
     );
-    let paused = idle_action(&mut session, ", enabled => false");
+    session.batch("SELECT recur.set_journey('j', '1', '{\"s\": {\"type\": \"task\"}}')");
+    let paused = idle_action(&mut session, ", labels => '{\"pause\": \"all\"}'");
+    session.batch("SELECT recur.pause_all(labels => '{\"pause\": \"all\"}')");
     let failed = enqueue(&mut session, "");
     claim_this(&mut session, failed);
     session.execute("SELECT recur.fail($1, 1, 'x', false)", &[&failed]);

@@ -81,12 +81,70 @@ fn a_role_that_sees_several_owners_claims_in_one_order() {
     let mut neighbour = cluster.session_as("neighbour", "app");
     expected.insert(0, enqueue(&mut neighbour, "priority => 1"));
     for role in ["shared", "postgres"] {
-        for filter in ["10", "10, providers => '{test}'"] {
-            let mut consumer = cluster.session_as(role, "app");
-            consumer.batch("BEGIN");
-            assert_eq!(claimed(&mut consumer, filter), expected, "{role}: {filter}");
-            consumer.batch("ROLLBACK");
+        for filter in [
+            "",
+            ", providers => '{test}'",
+            ", providers => '{test,other}'",
+        ] {
+            for limit in [1, 2, 4, 10] {
+                let mut consumer = cluster.session_as(role, "app");
+                consumer.batch("BEGIN");
+                let first = &expected[..expected.len().min(limit)];
+                let filter = format!("{limit}{filter}");
+                assert_eq!(claimed(&mut consumer, &filter), first, "{role}: {filter}");
+                consumer.batch("ROLLBACK");
+            }
         }
+    }
+    // What other consumers hold is passed over, and no more than that.
+    let mut left = expected;
+    let mut consumers = Vec::new();
+    for (role, limit) in [("shared", 2), ("postgres", 3), ("shared", 10)] {
+        let mut consumer = cluster.session_as(role, "app");
+        consumer.batch("BEGIN");
+        let ids = claimed(&mut consumer, &limit.to_string());
+        assert_eq!(ids.len(), limit.min(left.len()), "{role}");
+        assert!(ids.iter().all(|id| left.contains(id)), "{role}");
+        left.retain(|id| !ids.contains(id));
+        consumers.push(consumer);
+    }
+}
+
+#[test]
+fn a_claim_of_several_owners_takes_what_is_left_by_others() {
+    let (cluster, mut admin) = with_two_owners();
+    let mut victim = cluster.session_as("victim", "app");
+    let mut neighbour = cluster.session_as("neighbour", "app");
+    let oldest = enqueue(&mut victim, "run_at => now() - interval '1 hour'");
+    let other = enqueue(&mut neighbour, "");
+    for filter in ["1", "1, providers => '{test}'"] {
+        let mut first = cluster.session_as("postgres", "app");
+        first.batch("BEGIN");
+        assert_eq!(claimed(&mut first, filter), [oldest]);
+        // The oldest dispatch is still pending for everybody else, but locked.
+        admin.batch("BEGIN");
+        assert_eq!(claimed(&mut admin, filter), [other]);
+        admin.batch("ROLLBACK");
+        first.batch("ROLLBACK");
+    }
+}
+
+#[test]
+fn a_claim_of_several_owners_does_not_read_what_is_for_another_provider() {
+    let (cluster, mut admin) = with_two_owners();
+    let mut victim = cluster.session_as("victim", "app");
+    let mut neighbour = cluster.session_as("neighbour", "app");
+    for owner in [&mut victim, &mut neighbour] {
+        let arguments = "provider => 'other', priority => 100, run_at => now() - interval '1 day'";
+        enqueue_many(owner, OTHERS, arguments);
+    }
+    let mut consumer = cluster.session("app");
+    for _ in 0..2 {
+        let ids = [enqueue(&mut victim, ""), enqueue(&mut neighbour, "")];
+        let before = entries(&mut consumer, &mut admin);
+        assert_eq!(claimed(&mut consumer, "2, providers => '{test}'"), ids);
+        let read = entries(&mut consumer, &mut admin) - before;
+        assert!(read < 50, "{read} entries");
     }
 }
 

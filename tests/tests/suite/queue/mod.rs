@@ -1,5 +1,6 @@
 //! Claims, reports, one-time dispatches and lock groups.
 
+mod agents;
 mod batches;
 mod claim;
 mod cursors;
@@ -8,6 +9,7 @@ mod enqueue;
 mod isolation;
 mod lock_groups;
 mod numbers;
+mod patterns;
 mod plans;
 mod prepared;
 mod reports;

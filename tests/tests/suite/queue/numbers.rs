@@ -51,7 +51,8 @@ fn numbers_of_an_action_and_its_context_keep_every_digit() {
     let arguments = format!(", payload => '{NUMBERS}', context => '{NUMBERS}'");
     let action = idle_action(&mut session, &arguments);
     let own: Uuid = session.value("SELECT recur.trigger($1::uuid)", &[&action]);
-    let trigger = format!("SELECT recur.trigger('{action}'::uuid, '{NUMBERS}')");
+    let trigger =
+        format!("SELECT recur.trigger('{action}'::uuid, '{NUMBERS}', overlap => 'allow')");
     let given: Uuid = session.value(&trigger, &[]);
     for id in [own, given] {
         let row = &session.rows(

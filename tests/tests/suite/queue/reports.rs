@@ -223,3 +223,36 @@ fn long_reasons_are_cut_and_long_names_refused() {
         "{message}"
     );
 }
+
+/// Each error may be long, and a dispatch may be tried without end.
+#[test]
+fn the_errors_of_the_last_hundred_attempts_are_kept() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let backoff = r#"{"base": "1 microsecond", "factor": 1, "cap": "1 microsecond"}"#;
+    let id = enqueue(
+        &mut session,
+        &format!("max_attempts => 1000, retry_backoff => '{backoff}'"),
+    );
+    let fail = "SELECT recur.fail(id, attempt, 'why ' || attempt, $1) FROM recur.claim(1)";
+    for _ in 0..103 {
+        session.execute(fail, &[&true]);
+    }
+    let errors = |session: &mut Session| -> (i32, String, String) {
+        let row = &session.rows(
+            "SELECT jsonb_array_length(errors), errors #>> '{0,reason}', errors #>> '{-1,reason}'
+               FROM recur.dispatches WHERE id = $1",
+            &[&id],
+        )[0];
+        (row.get(0), row.get(1), row.get(2))
+    };
+    assert_eq!(
+        errors(&mut session),
+        (100, "why 4".to_owned(), "why 103".to_owned())
+    );
+    session.execute(fail, &[&false]);
+    assert_eq!(
+        errors(&mut session),
+        (100, "why 5".to_owned(), "why 104".to_owned())
+    );
+}

@@ -38,6 +38,9 @@ fn intervals_of_more_than_a_hundred_years_are_refused() {
             "misfire_grace",
             "horizon",
             "mute_interval",
+            "late_after",
+            "max_runtime",
+            "max_silence",
         ] {
             let call = format!("create('n', '@daily', 'p', 'a', {name} => '{span}')");
             refused(&mut session, &call, &message(name));
@@ -101,7 +104,7 @@ fn stored_rows_with_such_intervals_stop_no_claim() {
         assert_eq!(session.value::<i32>(&extended, &[&id]), 100);
     }
     let ids: Vec<Uuid> = session.column(
-        "SELECT id FROM recur_internal.live_dispatches ORDER BY lease DESC",
+        "SELECT id FROM recur_internal.live_dispatches ORDER BY lease DESC NULLS LAST",
         &[],
     );
     let wait = years("available_at");

@@ -1,0 +1,1 @@
+coalesce({{row}}.lease, recur_internal.default_lease()) AS lease

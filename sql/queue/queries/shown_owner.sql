@@ -1,0 +1,1 @@
+recur_internal.owner_name({{row}}.owner_id) AS owner
