@@ -10,26 +10,39 @@ AS $$
         SELECT unnest(ARRAY[
             'is_valid_schedule', 'preview', 'next_occurrence', 'describe', 'lint', 'tzdata_version', 'get', 'id_of',
             'list', 'history', 'context_history', 'compare', 'forecast', 'explain',
-            'action_id', 'owner_name', 'sees_all', 'visible_owners', 'words', 'matching', 'with_changes', 'runs_left',
-            'occurrences_by_minute', 'occurrences_around', 'counts_from_start', 'ago', 'fit', 'explain_dispatch',
+            'action_id', 'owner_name', 'default_lease', 'visible_owners', 'words', 'matching', 'with_changes',
+            'runs_left', 'compared', 'checked_limit', 'checked_instant', 'checked_count',
+            'occurrences_by_minute', 'occurrences_around', 'counts_from_start', 'ago', 'explain_dispatch',
             'explain_skip', 'explain_absence', 'explain_occurrence', 'dispatch_id', 'canonical_schedule',
-            'canonical_timezone', 'describe_within']) AS name
+            'canonical_timezone', 'describe_within', 'hold_reason']) AS name
          WHERE functions_of.level IN ('reader', 'author', 'consumer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
-            'backfill', 'enqueue', 'receive'])
+            'backfill', 'enqueue', 'receive', 'reassign_owner', 'forget_subject', 'set_journey', 'drop_journey',
+            'schedule_journey'])
          WHERE functions_of.level IN ('author', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
-            'claim', 'complete', 'complete_many', 'fail', 'fail_many', 'extend', 'release', 'cancel', 'retry'])
+            'claim', 'complete', 'complete_many', 'fail', 'fail_many', 'extend', 'release', 'cancel', 'retry',
+            'fail_interactive'])
          WHERE functions_of.level IN ('consumer', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY['clock', 'help'])
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin')
+        UNION ALL
+        SELECT 'owner_name' WHERE functions_of.level = 'monitor'
         UNION ALL
         SELECT 'tick' WHERE functions_of.level IN ('ticker', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['stats', 'workers']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL
-        SELECT unnest(ARRAY['recover', 'purge', 'doctor', 'retention', 'admin', 'grant_access', 'revoke_access'])
+        SELECT unnest(ARRAY['settings_in_force', 'sees_all'])
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'monitor', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY['recover', 'purge', 'doctor', 'retention', 'admin', 'grant_access', 'revoke_access',
+                            'set_quota', 'mark_test_database', 'set_clock', 'set_setting', 'reset_setting', 'arm',
+                            'expect_move'])
          WHERE functions_of.level = 'admin') AS granted
 $$;
 COMMENT ON FUNCTION recur_internal.functions_of IS
@@ -41,50 +54,38 @@ CREATE FUNCTION recur_internal.views_of(level text) RETURNS text[]
 AS $$
     SELECT CASE
         WHEN level IN ('reader', 'author', 'consumer')
-            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters}'::text[]
-        WHEN level = 'monitor' THEN '{stats,workers}'
+            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings}'::text[]
+        WHEN level = 'monitor' THEN '{monitoring,stats,workers,settings}'
         WHEN level = 'admin'
-            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,stats,workers}'
+            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings,monitoring,'
+                 'stats,workers,quotas}'
         ELSE '{}' END
 $$;
 COMMENT ON FUNCTION recur_internal.views_of IS 'Internal: the views that a level of recur.grant_access may read';
 
-CREATE FUNCTION recur_internal.check_role(role name) RETURNS void
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = check_role.role) THEN
-        RAISE undefined_object USING
-            MESSAGE = format('invalid role "%s": there is no such role', check_role.role),
-            HINT = 'CREATE ROLE makes one.';
-    END IF;
-    -- Their rights are those that the extension works with: without them, the workers of the database would stop.
-    IF check_role.role IN ('recur_engine', 'recur_views', 'pg_database_owner') THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid role "%s": the extension itself depends on the rights of this role',
-                             check_role.role),
-            HINT = 'Levels are for roles of your own.';
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION recur_internal.check_role IS
-    'Internal: raises unless there is such a role, and it is none of those that the extension depends on';
-
 -- Every level may call functions, so the lists above are the list of levels.
-CREATE FUNCTION recur_internal.check_level(level text) RETURNS void
-    LANGUAGE plpgsql STABLE
+CREATE FUNCTION recur_internal.access_problems(
+    role name, level text, OUT sqlstate text, OUT message text, OUT hint text
+) RETURNS SETOF record
+    LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
-BEGIN
-    IF recur_internal.functions_of(coalesce(check_level.level, '')) = '{}' THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid level "%s": must be reader, author, consumer, monitor, ticker or admin',
-                             coalesce(check_level.level, 'NULL'));
-    END IF;
-END
+    SELECT '22023', format('invalid level "%s": must be reader, author, consumer, monitor, ticker or admin',
+                           coalesce(access_problems.level, 'NULL')),
+           'docs/security.md has what each level may do.'
+     WHERE recur_internal.functions_of(coalesce(access_problems.level, '')) = '{}'
+     UNION ALL
+    SELECT '42704', format('invalid role "%s": there is no such role', access_problems.role), 'CREATE ROLE makes one.'
+     WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = access_problems.role)
+     UNION ALL
+    -- Their rights are those that the extension works with: without them, the workers of the database would stop.
+    SELECT '22023', format('invalid role "%s": the extension itself depends on the rights of this role',
+                           access_problems.role),
+           'Levels are for roles of your own.'
+     WHERE access_problems.role IN ('recur_engine', 'recur_views', 'pg_database_owner')
 $$;
-COMMENT ON FUNCTION recur_internal.check_level IS 'Internal: raises unless there is such a level';
+COMMENT ON FUNCTION recur_internal.access_problems IS
+    'Internal: why a role can have no level, or not this one; none of those that the extension depends on can';
 
 -- The levels that roles have. The rights of a level are in the access lists of views and functions. A dump has these
 -- lists, too, but only a superuser can restore them: the rows of this table restore the rights for the database's
@@ -111,9 +112,9 @@ CREATE FUNCTION recur_internal.level_inserted() RETURNS trigger
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    object text;
+    object  text;
+    problem record;
 BEGIN
-    PERFORM recur_internal.check_level(NEW.level);
     NEW.role := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = NEW.name);
     IF NEW.role IS NULL THEN
         RAISE WARNING USING
@@ -121,6 +122,9 @@ BEGIN
             HINT = 'Create the role, then call recur.grant_access.';
         RETURN NULL;
     END IF;
+    FOR problem IN SELECT p.* FROM recur_internal.access_problems(NEW.name, NEW.level) AS p LOOP
+        RAISE EXCEPTION USING ERRCODE = problem.sqlstate, MESSAGE = problem.message, HINT = problem.hint;
+    END LOOP;
     EXECUTE format('GRANT USAGE ON SCHEMA recur, recur_internal TO %I', NEW.name);
     FOREACH object IN ARRAY recur_internal.views_of(NEW.level) LOOP
         EXECUTE format('GRANT SELECT ON recur.%I TO %I', object, NEW.name);
@@ -148,9 +152,12 @@ CREATE FUNCTION recur.grant_access(role name, level text) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    problem record;
 BEGIN
-    PERFORM recur_internal.check_level(grant_access.level);
-    PERFORM recur_internal.check_role(grant_access.role);
+    FOR problem IN SELECT p.* FROM recur_internal.access_problems(grant_access.role, grant_access.level) AS p LOOP
+        RAISE EXCEPTION USING ERRCODE = problem.sqlstate, MESSAGE = problem.message, HINT = problem.hint;
+    END LOOP;
     -- Granted again if the role has the level already: an upgrade may have added functions.
     DELETE FROM recur_internal.levels AS l
      WHERE l.role = quote_ident(grant_access.role)::regrole AND l.level = grant_access.level;
@@ -173,9 +180,12 @@ CREATE FUNCTION recur.revoke_access(role name) RETURNS void
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    kind text;
+    kind    text;
+    problem record;
 BEGIN
-    PERFORM recur_internal.check_role(revoke_access.role);
+    FOR problem IN SELECT p.* FROM recur_internal.access_problems(revoke_access.role, 'reader') AS p LOOP
+        RAISE EXCEPTION USING ERRCODE = problem.sqlstate, MESSAGE = problem.message, HINT = problem.hint;
+    END LOOP;
     DELETE FROM recur_internal.levels AS l WHERE l.role = quote_ident(revoke_access.role)::regrole;
     EXECUTE format('REVOKE ALL ON SCHEMA recur, recur_internal FROM %I', revoke_access.role);
     FOREACH kind IN ARRAY '{TABLES,SEQUENCES,FUNCTIONS}'::text[] LOOP

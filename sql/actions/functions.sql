@@ -11,6 +11,21 @@ CREATE FUNCTION recur_internal.action_id(action text, namespace text, tenant tex
 COMMENT ON FUNCTION recur_internal.action_id IS
     'Internal: the id of the action that an id or a name means, of those that the caller sees; raises if there is none';
 
+-- What a function in SQL or PL/pgSQL checks before it calls another one. An error then has at most one line of context:
+-- the function that was called.
+CREATE FUNCTION recur_internal.checked_limit("limit" int) RETURNS int
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'checked_limit_wrapper';
+COMMENT ON FUNCTION recur_internal.checked_limit IS
+    'Internal: the number of rows to return; raises unless there is one';
+CREATE FUNCTION recur_internal.checked_instant(argument text, instant timestamptz) RETURNS timestamptz
+    LANGUAGE c IMMUTABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'checked_instant_wrapper';
+COMMENT ON FUNCTION recur_internal.checked_instant IS
+    'Internal: the value of an argument; raises unless it is a finite point in time';
+
 -- NULL means the default of the column, which crates/recur-core/src/action/columns.rs has. The list of arguments stands
 -- here alone: the implementation reads it from the catalog.
 CREATE FUNCTION recur.create(
@@ -26,6 +41,7 @@ CREATE FUNCTION recur.create(
     starts_at      timestamptz DEFAULT NULL,
     ends_at        timestamptz DEFAULT NULL,
     max_runs       int         DEFAULT NULL,
+    count_runs     text        DEFAULT NULL,
     on_dst_gap     text        DEFAULT NULL,
     on_dst_fold    text        DEFAULT NULL,
     description    text        DEFAULT NULL,
@@ -48,9 +64,15 @@ CREATE FUNCTION recur.create(
     notify_channel text        DEFAULT NULL,
     primary_agent  text        DEFAULT NULL,
     fallback_agent text        DEFAULT NULL,
+    fallback_after interval    DEFAULT NULL,
     contact        text        DEFAULT NULL,
     mute           boolean     DEFAULT NULL,
     mute_interval  interval    DEFAULT NULL,
+    error_threshold int        DEFAULT NULL,
+    record_events  text        DEFAULT NULL,
+    late_after     interval    DEFAULT NULL,
+    max_runtime    interval    DEFAULT NULL,
+    max_silence    interval    DEFAULT NULL,
     keep_history   text        DEFAULT NULL,
     enabled        boolean     DEFAULT NULL,
     paused_reason  text        DEFAULT NULL,
@@ -175,4 +197,25 @@ CREATE FUNCTION recur.resume_all(namespace text DEFAULT NULL, tenant text DEFAUL
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'resume_all_wrapper';
 COMMENT ON FUNCTION recur.resume_all IS
-    'Resumes every paused action that the filters name and that has an occurrence left, and returns them';
+    'Resumes every action that recur.pause_all has paused, that the filters name and that has an occurrence left, and '
+    'returns them. What was paused by itself stays paused';
+
+CREATE FUNCTION recur.reassign_owner("from" text, "to" text, OUT actions bigint, OUT dispatches bigint)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'reassign_owner_wrapper';
+COMMENT ON FUNCTION recur.reassign_owner IS
+    'Gives all actions and pending dispatches of one owner to another, and returns how many. The caller may SET ROLE '
+    'to both; an admin needs that for the new owner only. Running and finished dispatches, and events, stay';
+
+CREATE FUNCTION recur.forget_subject(subject text, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
+                                     OUT actions bigint, OUT dispatches bigint, OUT contexts bigint,
+                                     OUT events bigint)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'forget_subject_wrapper';
+COMMENT ON FUNCTION recur.forget_subject IS
+    'Removes everything that is stored of a subject, in all namespaces and tenants unless they are given: actions, '
+    'contexts, dispatches live and finished, and events. Returns how many; an event without content records that';

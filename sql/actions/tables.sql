@@ -22,6 +22,7 @@ CREATE TABLE recur_internal.definitions (
     starts_at      timestamptz,
     ends_at        timestamptz,
     max_runs       int,
+    count_runs     text           NOT NULL,
     on_dst_gap     text           NOT NULL,
     on_dst_fold    text           NOT NULL,
     provider       text           NOT NULL,
@@ -44,10 +45,19 @@ CREATE TABLE recur_internal.definitions (
     notify_channel text,
     primary_agent  text,
     fallback_agent text,
+    fallback_after interval       NOT NULL,
     contact        text,
     mute           boolean        NOT NULL,
     mute_interval  interval,
+    error_threshold int,
+    record_events  text,
+    late_after     interval,
+    max_runtime    interval,
+    max_silence    interval,
     keep_history   text           NOT NULL,
+    journey        text,
+    journey_version text,
+    start_state    text,
     created_at     timestamptz    NOT NULL,
     updated_at     timestamptz    NOT NULL,
     CONSTRAINT definitions_pkey PRIMARY KEY (id)
@@ -90,7 +100,11 @@ COMMENT ON COLUMN recur_internal.definitions.starts_at IS
     'Nothing fires earlier; intervals and rules are counted from here, and have the moment of creation where none was '
     'given';
 COMMENT ON COLUMN recur_internal.definitions.ends_at IS 'The last instant at which an occurrence may fire';
-COMMENT ON COLUMN recur_internal.definitions.max_runs IS 'The number of runs after which the action ends';
+COMMENT ON COLUMN recur_internal.definitions.max_runs IS
+    'The number of runs after which the action ends; count_runs says which runs count';
+COMMENT ON COLUMN recur_internal.definitions.count_runs IS
+    'Which runs max_runs counts: dispatched (what the schedule and recur.backfill dispatched) or completed (what was '
+    'completed, with triggers; unfinished dispatches hold a place)';
 COMMENT ON COLUMN recur_internal.definitions.on_dst_gap IS 'A local time that does not exist: roll_forward or skip';
 COMMENT ON COLUMN recur_internal.definitions.on_dst_fold IS 'A local time that exists twice: first, second or both';
 COMMENT ON COLUMN recur_internal.definitions.provider IS
@@ -109,13 +123,15 @@ COMMENT ON COLUMN recur_internal.definitions.misfire_grace IS
 COMMENT ON COLUMN recur_internal.definitions.catchup_limit IS
     'With misfire all, how many missed occurrences of one outage fire: the newest, the oldest of them first';
 COMMENT ON COLUMN recur_internal.definitions.overlap IS
-    'While an earlier dispatch is unfinished: allow, skip, queue_one or cancel_previous';
+    'While an earlier dispatch is unfinished: allow, skip, queue_one or cancel_previous; where none was given, skip '
+    'for an action that was created with a context, otherwise allow';
 COMMENT ON COLUMN recur_internal.definitions.jitter IS
     'Dispatches become available up to this much later, each by a fixed fraction of its own';
 COMMENT ON COLUMN recur_internal.definitions.horizon IS
-    'How far ahead of their time dispatches are generated: at most 10 years, and at most 1,000 dispatches';
+    'How far ahead of their time dispatches are generated: at most 10 years, and at most 1,000 dispatches, fewer if '
+    'the payload is larger than 8 kB';
 COMMENT ON COLUMN recur_internal.definitions.horizon_count IS
-    'How many dispatches are generated ahead of their time: at most 1,000';
+    'How many dispatches are generated ahead of their time: at most 1,000, fewer if the payload is larger than 8 kB';
 COMMENT ON COLUMN recur_internal.definitions.max_attempts IS 'How often a dispatch may be claimed before it has failed';
 COMMENT ON COLUMN recur_internal.definitions.retry_backoff IS
     'The pause before a retry: base, factor per attempt, and cap';
@@ -125,14 +141,35 @@ COMMENT ON COLUMN recur_internal.definitions.priority IS 'Dispatches of a higher
 COMMENT ON COLUMN recur_internal.definitions.lock_group IS 'At most one dispatch of a lock group runs at a time';
 COMMENT ON COLUMN recur_internal.definitions.notify_channel IS
     'Where dispatches are announced, instead of recur.notify_channel';
-COMMENT ON COLUMN recur_internal.definitions.primary_agent IS 'The agent that should take dispatches';
-COMMENT ON COLUMN recur_internal.definitions.fallback_agent IS 'The agent that takes dispatches otherwise';
-COMMENT ON COLUMN recur_internal.definitions.contact IS 'Who is notified of problems';
+COMMENT ON COLUMN recur_internal.definitions.primary_agent IS
+    'The agent that dispatches are for: only a claim as this agent gets them';
+COMMENT ON COLUMN recur_internal.definitions.fallback_agent IS
+    'The agent that gets a dispatch after fallback_after, or when an attempt at it has failed';
+COMMENT ON COLUMN recur_internal.definitions.fallback_after IS
+    'How long a dispatch waits for the primary agent alone, from when it is available';
+COMMENT ON COLUMN recur_internal.definitions.contact IS
+    'Who is notified of problems; where there is none, recur.default_contact, or else the owner';
 COMMENT ON COLUMN recur_internal.definitions.mute IS
     'Suppresses automated notifications; what people do is still announced';
-COMMENT ON COLUMN recur_internal.definitions.mute_interval IS 'The shortest time between two automated notifications';
+COMMENT ON COLUMN recur_internal.definitions.mute_interval IS
+    'The shortest time between two messages to the contact, and between two announced events that no person caused; '
+    'where there is none, the contact is notified of each problem and reminded every hour while it goes on';
+COMMENT ON COLUMN recur_internal.definitions.error_threshold IS
+    'The contact is notified at this many failures in a row; recur.error_threshold where there is none';
+COMMENT ON COLUMN recur_internal.definitions.record_events IS
+    'Which events of dispatches are recorded: all, none, or a list of completed, failed, cancelled, retrying and '
+    'triggered; recur.record_events where there is none';
+COMMENT ON COLUMN recur_internal.definitions.late_after IS
+    'An alarm is raised for a dispatch that was not started this long after its time';
+COMMENT ON COLUMN recur_internal.definitions.max_runtime IS
+    'An alarm is raised for an attempt that is still running after this time';
+COMMENT ON COLUMN recur_internal.definitions.max_silence IS
+    'An alarm is raised if no dispatch has been completed for this time, while the action is enabled';
 COMMENT ON COLUMN recur_internal.definitions.keep_history IS
     'Which finished dispatches are kept, until recur.retention removes them: all, failures or none';
+COMMENT ON COLUMN recur_internal.definitions.journey IS 'The journey that recur.schedule_journey scheduled';
+COMMENT ON COLUMN recur_internal.definitions.journey_version IS 'The version of the journey';
+COMMENT ON COLUMN recur_internal.definitions.start_state IS 'The state of the journey in which each run starts';
 COMMENT ON COLUMN recur_internal.definitions.created_at IS 'When the action was created';
 COMMENT ON COLUMN recur_internal.definitions.updated_at IS 'When a person last changed the action; runs do not count';
 
@@ -151,6 +188,7 @@ CREATE TABLE recur_internal.timers (
     paused_reason text,
     missed_from   timestamptz,
     ended_reason  text,
+    paused_in_bulk boolean,
     CONSTRAINT timers_pkey PRIMARY KEY (action_id),
     CONSTRAINT timers_action FOREIGN KEY (action_id) REFERENCES recur_internal.definitions (id) ON DELETE CASCADE,
     CONSTRAINT timers_disabled_has_no_next CHECK (enabled OR next_run_at IS NULL),
@@ -176,13 +214,16 @@ COMMENT ON COLUMN recur_internal.timers.ran_at IS
     'While dispatches are ahead of their time: the latest occurrence that has come due';
 COMMENT ON COLUMN recur_internal.timers.run_count IS
     'How many occurrences have been dispatched, also ahead of their time';
-COMMENT ON COLUMN recur_internal.timers.error_count IS 'How often in a row the action could not be evaluated';
+COMMENT ON COLUMN recur_internal.timers.error_count IS
+    'How often in a row the action could not be dispatched; runs that fail are counted by failed_in_a_row';
 COMMENT ON COLUMN recur_internal.timers.enabled IS 'Whether the action fires: not while paused, nor after its end';
-COMMENT ON COLUMN recur_internal.timers.last_error_at IS 'When the action last could not be evaluated';
-COMMENT ON COLUMN recur_internal.timers.last_error IS 'Why the action could not be evaluated';
+COMMENT ON COLUMN recur_internal.timers.last_error_at IS 'When the action last could not be dispatched';
+COMMENT ON COLUMN recur_internal.timers.last_error IS 'Why the action last could not be dispatched';
 COMMENT ON COLUMN recur_internal.timers.paused_reason IS 'The reason that recur.pause was given';
 COMMENT ON COLUMN recur_internal.timers.missed_from IS
     'While paused: the first occurrence that does not fire because of the pause';
+COMMENT ON COLUMN recur_internal.timers.paused_in_bulk IS
+    'True while the action is paused by recur.pause_all, and recur.resume_all resumes it';
 COMMENT ON COLUMN recur_internal.timers.ended_reason IS
     'Why the action ended: exhausted (max_runs), expired (ends_at), no_next (the schedule has no more occurrences)';
 
@@ -191,9 +232,16 @@ CREATE TABLE recur_internal.progress (
     completed_count  bigint NOT NULL,
     failed_count     bigint NOT NULL,
     failed_in_a_row  int    NOT NULL,
+    interactive_count bigint NOT NULL,
     last_notified_at timestamptz,
+    announced_at     timestamptz,
+    completed_at     timestamptz,
     context          jsonb,
     context_version  int    NOT NULL,
+    max_completed    int,
+    failing_since    timestamptz,
+    last_run_error_at timestamptz,
+    last_run_error   text,
     CONSTRAINT progress_pkey PRIMARY KEY (action_id),
     CONSTRAINT progress_action FOREIGN KEY (action_id) REFERENCES recur_internal.definitions (id) ON DELETE CASCADE
 );
@@ -205,9 +253,23 @@ COMMENT ON COLUMN recur_internal.progress.completed_count IS 'How many dispatche
 COMMENT ON COLUMN recur_internal.progress.failed_count IS 'How many dispatches have failed for good';
 COMMENT ON COLUMN recur_internal.progress.failed_in_a_row IS
     'How many dispatches have failed for good since the last completed one';
+COMMENT ON COLUMN recur_internal.progress.interactive_count IS
+    'How many runs of a journey have failed because they met a state that waits for input';
 COMMENT ON COLUMN recur_internal.progress.last_notified_at IS 'When the contact was last notified of a problem';
+COMMENT ON COLUMN recur_internal.progress.announced_at IS
+    'With mute_interval: when an event that no person caused was last announced';
+COMMENT ON COLUMN recur_internal.progress.completed_at IS
+    'With max_silence: when a dispatch was last completed, or max_silence was set';
+COMMENT ON COLUMN recur_internal.progress.failing_since IS
+    'When the first of the dispatches that have failed in a row did; NULL where the last one was completed';
+COMMENT ON COLUMN recur_internal.progress.last_run_error_at IS 'When a dispatch last failed for good';
+COMMENT ON COLUMN recur_internal.progress.last_run_error IS
+    'Why a dispatch last failed for good: the first 500 characters';
 COMMENT ON COLUMN recur_internal.progress.context IS 'What the action carries from one run to the next: a JSON object';
 COMMENT ON COLUMN recur_internal.progress.context_version IS 'Counts the changes of the context';
+
+COMMENT ON COLUMN recur_internal.progress.max_completed IS
+    'With count_runs completed: max_runs, where reports look for it';
 
 CREATE TABLE recur_internal.contexts (
     action_id   uuid        NOT NULL,

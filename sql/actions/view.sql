@@ -2,15 +2,19 @@
 
 CREATE VIEW recur.recurring_actions WITH (security_barrier) AS
 SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, recur_internal.owner_name(d.owner_id) AS owner,
-       d.description, d.labels, d.schedule, d.timezone, d.starts_at, d.ends_at, d.max_runs, d.on_dst_gap, d.on_dst_fold,
+       d.journey, d.journey_version, d.start_state,
+       d.description, d.labels, d.schedule, d.timezone, d.starts_at, d.ends_at, d.max_runs, d.count_runs,
+       d.on_dst_gap, d.on_dst_fold,
        d.provider, d.action_type, d.payload, d.metadata, d.dedup_key, p.context, p.context_version,
        t.enabled, t.paused_reason, t.ended_reason,
        d.misfire, d.misfire_grace, d.catchup_limit, d.overlap, d.jitter, d.horizon, d.horizon_count,
        d.max_attempts, d.retry_backoff, d.lease, d.priority, d.lock_group, d.notify_channel,
-       d.primary_agent, d.fallback_agent, d.contact, d.mute, d.mute_interval, d.keep_history,
+       d.primary_agent, d.fallback_agent, d.fallback_after, d.contact, d.mute, d.mute_interval,
+       d.error_threshold, d.record_events, d.late_after, d.max_runtime, d.max_silence, d.keep_history,
        CASE WHEN t.enabled THEN least(t.next_ahead, t.next_run_at) END AS next_run_at,
        CASE WHEN t.next_ahead IS NULL THEN t.last_run_at ELSE t.ran_at END AS last_run_at,
-       t.run_count, p.completed_count, p.failed_count,
+       t.run_count, p.completed_count, p.failed_count, p.interactive_count,
+       p.failed_in_a_row, p.failing_since, p.last_run_error, p.last_run_error_at,
        t.error_count, t.last_error, t.last_error_at, p.last_notified_at, d.created_at, d.updated_at
   FROM recur_internal.definitions AS d
   JOIN recur_internal.timers AS t ON t.action_id = d.id

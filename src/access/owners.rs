@@ -13,6 +13,7 @@ queries! {
     ADD_OWNER = "access/queries/add_owner.sql" (OIDOID, TEXTOID);
     REFRESH_OWNER_NAMES = "access/queries/refresh_owner_names.sql" ();
     REFRESH_LEVEL_NAMES = "access/queries/refresh_level_names.sql" ();
+    OUTDATED_NAMES = "access/queries/outdated_names.sql" ();
 }
 
 /// What the current role sees.
@@ -33,22 +34,11 @@ impl Visible {
         }
     }
 
-    /// Are there no owners whose rows are seen?
-    pub fn is_none(&self) -> bool {
-        matches!(self, Visible::Owners(ids) if ids.is_empty())
-    }
-
-    /// The owner whose rows are seen, if it is one: then an index by owner finds them.
-    pub fn only_owner(&self) -> Option<i32> {
+    /// The owners whose rows are seen.
+    pub fn ids(&self) -> Vec<i32> {
         match self {
-            Visible::All => match *owners() {
-                [Owner { id, .. }] => Some(id),
-                _ => None,
-            },
-            Visible::Owners(ids) => match **ids {
-                [id] => Some(id),
-                _ => None,
-            },
+            Visible::All => owners().iter().map(|owner| owner.id).collect(),
+            Visible::Owners(ids) => ids.to_vec(),
         }
     }
 }
@@ -173,6 +163,11 @@ pub fn own_id_if_any() -> Option<i32> {
     let owners = owners();
     let own = owners.iter().find(|owner| owner.role == Some(role));
     own.map(|owner| owner.id)
+}
+
+/// Have roles been renamed whose names are in the tables?
+pub fn names_are_outdated() -> bool {
+    OUTDATED_NAMES.with(|query| !query.rows(&[], |_| ()).is_empty())
 }
 
 /// Writes the present names of renamed roles into the tables that a restore finds roles by. Needs the engine's rights.

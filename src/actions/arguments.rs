@@ -1,4 +1,4 @@
-//! The arguments of `recur.create`: columns by their names.
+//! The arguments of functions that create actions: columns by their names, `on_existing`, and few others.
 //!
 //! The signature of the SQL function is the only list of arguments. It is read from the catalog, once per session.
 
@@ -7,16 +7,17 @@ use crate::pg::error::SqlError;
 use crate::pg::jsonb::Jsonb;
 use pgrx::callconv::FcInfo;
 use pgrx::pg_sys::{self, FunctionCallInfo};
-use recur_core::action::{Changes, Column, OnExisting};
+use recur_core::action::{Column, OnExisting, Value};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;
 
 const ON_EXISTING: &str = "on_existing";
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Argument {
-    /// None for `on_existing`, the only argument that is no column.
+    name: String,
+    /// None for an argument that is no column.
     column: Option<Column>,
     type_oid: pg_sys::Oid,
 }
@@ -29,51 +30,76 @@ struct Signature {
 }
 
 thread_local! {
-    /// A function keeps its oid and its arguments for life.
-    static KNOWN: RefCell<Option<Signature>> = const { RefCell::new(None) };
+    /// Of the functions that create actions: each keeps its oid and its arguments for life.
+    static KNOWN: RefCell<Vec<Signature>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The arguments of the call. A NULL counts as left out.
-pub fn read(call: FunctionCallInfo) -> Result<(Changes<Jsonb>, OnExisting), SqlError> {
+/// The arguments of a call. A NULL counts as left out.
+pub struct Arguments {
+    pub columns: Vec<(Column, Value<Jsonb>)>,
+    pub on_existing: OnExisting,
+    /// Those that are neither.
+    others: Vec<(String, Value<Jsonb>)>,
+}
+
+impl Arguments {
+    /// A text that is no column.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.others.iter().find(|(other, _)| other == name)?;
+        value.as_text()
+    }
+}
+
+/// The arguments of the call; `others` are the names of those that are no columns.
+pub fn read(call: FunctionCallInfo, others: &[&str]) -> Result<Arguments, SqlError> {
     // SAFETY: pgrx passes the current call, which has its function.
     let (function, given) = unsafe { ((*(*call).flinfo).fn_oid, FcInfo::from_ptr(call)) };
-    let Signature { arguments, .. } = signature(function);
+    let Signature { arguments, .. } = signature(function, others);
     if arguments.len() != given.raw_args().len() {
         pgrx::error!(
-            "pg_recur: recur.create was called with another number of arguments than it has"
+            "pg_recur: a function was called with another number of arguments than it has"
         );
     }
-    let mut columns = Vec::new();
-    let mut on_existing = OnExisting::default();
+    let mut read = Arguments {
+        columns: Vec::new(),
+        on_existing: OnExisting::default(),
+        others: Vec::new(),
+    };
     for (argument, given) in arguments
         .iter()
         .zip(given.raw_args())
         .filter(|(_, given)| !given.isnull)
     {
-        let name = argument.column.map_or(ON_EXISTING, Column::name);
+        let name = argument.name.as_str();
         // SAFETY: the server passes arguments of the types that the catalog has.
         let value = unsafe { values::value(name, argument.type_oid, Some(given.value)) }?;
         match argument.column {
-            Some(column) => columns.push((column, value)),
-            None => on_existing = OnExisting::parse(value.as_text())?,
+            Some(column) => read.columns.push((column, value)),
+            None if name == ON_EXISTING => read.on_existing = OnExisting::parse(value.as_text())?,
+            None => read.others.push((name.to_owned(), value)),
         }
     }
-    Ok((Changes::from_arguments(columns)?, on_existing))
+    Ok(read)
 }
 
-fn signature(function: pg_sys::Oid) -> Signature {
-    let known = KNOWN.with_borrow(|known| known.clone().filter(|known| known.function == function));
+fn signature(function: pg_sys::Oid, others: &[&str]) -> Signature {
+    let known = KNOWN.with_borrow(|known| {
+        let mut known = known.iter();
+        known
+            .find(|signature| signature.function == function)
+            .cloned()
+    });
     known.unwrap_or_else(|| {
         let signature = Signature {
             function,
-            arguments: look_up(function).into(),
+            arguments: look_up(function, others).into(),
         };
-        KNOWN.set(Some(signature.clone()));
+        KNOWN.with_borrow_mut(|known| known.push(signature.clone()));
         signature
     })
 }
 
-fn look_up(function: pg_sys::Oid) -> Vec<Argument> {
+fn look_up(function: pg_sys::Oid, others: &[&str]) -> Vec<Argument> {
     let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
     let (mut types, mut names, mut modes) = (
         std::ptr::null_mut(),
@@ -92,17 +118,18 @@ fn look_up(function: pg_sys::Oid) -> Vec<Argument> {
         let count = pg_sys::get_func_arg_info(tuple, &mut types, &mut names, &mut modes);
         pg_sys::ReleaseSysCache(tuple);
         if names.is_null() {
-            pgrx::error!("pg_recur: the arguments of recur.create have no names");
+            pgrx::error!("pg_recur: the arguments of a function have no names");
         }
         let argument = |index| {
             let name = CStr::from_ptr(*names.add(index))
                 .to_str()
                 .unwrap_or_default();
             let column = Column::named(name);
-            if column.is_none() && name != ON_EXISTING {
-                pgrx::error!("pg_recur: argument {name} of recur.create is no column of an action");
+            if column.is_none() && name != ON_EXISTING && !others.contains(&name) {
+                pgrx::error!("pg_recur: argument {name} of a function is no column of an action");
             }
             Argument {
+                name: name.to_owned(),
                 column,
                 type_oid: *types.add(index),
             }

@@ -2,10 +2,13 @@
 
 use super::events;
 use super::identity::Identity;
+use super::notices;
 use super::quota;
 use super::resolve::unknown_id;
 use super::store::{self, Stored};
+use super::values::int4;
 use crate::access::{self, Actor, Visible};
+use crate::alerts::{alarms, contacts};
 use crate::history::contexts::{self, NewContext};
 use crate::history::events as history;
 use crate::pg::error::SqlError;
@@ -14,9 +17,9 @@ use crate::pg::query::pg_uuid;
 use crate::pg::srf::ResultSet;
 use crate::pg::{subtransaction, time};
 use crate::runtime::environment::environment;
-use crate::runtime::wakeup;
+use crate::runtime::{clock, wakeup};
 use chrono::{DateTime, Utc};
-use recur_core::action::{Action, Change, Changes, Column, Event, Invalid, Update};
+use recur_core::action::{Action, Change, Changes, Column, Definition, Event, Invalid, Update};
 use uuid::Uuid;
 
 const UNIQUE_VIOLATION: &str = "23505";
@@ -83,6 +86,10 @@ impl Author {
         }
     }
 
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
     pub fn visible(&self) -> &Visible {
         &self.visible
     }
@@ -92,7 +99,7 @@ impl Author {
         if !store::lock_timer(id, &self.visible) {
             return None;
         }
-        let now = time::now();
+        let now = clock::now();
         let ahead = store::lock_ahead(id, now);
         let stored = store::read(id, locks_context)?;
         let action = stored.action();
@@ -113,13 +120,33 @@ impl Author {
 
     /// Changes an action.
     pub fn change(&self, locked: Locked, changes: &Changes<Jsonb>) -> Result<Summary, SqlError> {
+        self.change_as(locked, changes, |change| change)
+    }
+
+    /// Changes an action as one of many.
+    pub fn change_in_bulk(
+        &self,
+        locked: Locked,
+        changes: &Changes<Jsonb>,
+    ) -> Result<Summary, SqlError> {
+        self.change_as(locked, changes, Change::in_bulk)
+    }
+
+    fn change_as(
+        &self,
+        locked: Locked,
+        changes: &Changes<Jsonb>,
+        kind: impl FnOnce(Change<Jsonb>) -> Change<Jsonb>,
+    ) -> Result<Summary, SqlError> {
         let environment = environment();
         let Some(change) = Change::new(locked.action.clone(), changes, &environment)? else {
             return Ok(Summary::of(locked.id, &locked.action));
         };
+        let change = kind(change);
         let withdrawn = store::withdraw(locked.id, &locked.ahead);
         let update = change.effect(withdrawn, locked.now, &environment)?;
         self.write(&locked, &update)?;
+        notices::of_change(&locked.action, &update.action, changes);
         Ok(Summary::of(locked.id, &update.action))
     }
 
@@ -129,13 +156,19 @@ impl Author {
         if update.promotes_duplicate {
             Identity::of(&before.action.definition, owner_id).promote_duplicate()?;
         }
-        if update.changes_tenant {
-            quota::check(owner_id, update.action.definition.tenant())?;
+        if update.changes_tenant || update.changed.contains(&Column::Subject) {
+            let definition = &update.action.definition;
+            quota::check(owner_id, definition.tenant(), definition.subject())?;
+        }
+        let max_completed = update.action.definition.max_completed();
+        if max_completed != before.action.definition.max_completed() {
+            store::set_max_completed(id, max_completed);
         }
         if update.changes_timer {
             store::update_timer(id, &update.action.timer);
             wake(before.action.timer.due_at, update.action.timer.due_at);
         }
+        watch(before, update);
         if update.changed.contains(&Column::Context) {
             self.write_context(before, update);
         }
@@ -163,6 +196,30 @@ impl Author {
             .iter()
             .map(|event| events::recorded(event, id, owner_id));
         history::record_changes(&recorded.collect::<Vec<_>>(), &self.actor);
+    }
+}
+
+/// Alarms look at an action again after each change. Contacts that were notified of errors are notified that they are
+/// counted anew.
+fn watch(before: &Locked, update: &Update<Jsonb>) {
+    let (old, new) = (&before.action, &update.action);
+    let set = [old, new].map(|action| alarms_of(&action.definition));
+    if set.iter().any(|set| set.any) {
+        let counts_anew = (new.timer.enabled && !old.timer.enabled) || set[0] != set[1];
+        alarms::watch(before.id, set[1], counts_anew, before.now);
+    }
+    if old.timer.error_count > 0 && new.timer.error_count == 0 {
+        contacts::mended(&[(before.id, int4(old.timer.error_count))]);
+    }
+}
+
+/// Which alarms a definition sets.
+pub fn alarms_of(definition: &Definition<Jsonb>) -> alarms::Set {
+    let has = |column| !definition.get(column).is_null();
+    let silence = has(Column::MaxSilence);
+    alarms::Set {
+        any: silence || has(Column::LateAfter) || has(Column::MaxRuntime),
+        silence,
     }
 }
 

@@ -20,7 +20,7 @@ use uuid::Uuid;
 queries! {
     RUNNING_ACTIONS = "actions/queries/matching_actions.sql" {state: "t.enabled"}
         (TEXTOID, TEXTOID, JSONBOID, INT4ARRAYOID);
-    PAUSED_ACTIONS = "actions/queries/matching_actions.sql" {state: "NOT t.enabled AND t.ended_reason IS NULL"}
+    PAUSED_IN_BULK = "actions/queries/matching_actions.sql" {state: "t.paused_in_bulk"}
         (TEXTOID, TEXTOID, JSONBOID, INT4ARRAYOID);
 }
 
@@ -52,7 +52,8 @@ fn pause_all(
     filter.change_all(&RUNNING_ACTIONS, pause, call);
 }
 
-/// `recur.resume_all(namespace, tenant, labels)`. An action that has ended, or has no occurrence left, stays as it is.
+/// `recur.resume_all(namespace, tenant, labels)`. An action that was paused by itself, has ended, or has no occurrence
+/// left, stays as it is.
 #[pg_extern(sql = false)]
 fn resume_all(
     namespace: Option<&str>,
@@ -69,7 +70,7 @@ fn resume_all(
         true => action::resume(action).map(Some),
         false => Ok(None),
     };
-    filter.change_all(&PAUSED_ACTIONS, resume, call);
+    filter.change_all(&PAUSED_IN_BULK, resume, call);
 }
 
 impl Filter<'_> {
@@ -121,7 +122,7 @@ fn change_one(
         return Ok(());
     };
     if let Some(changes) = wanted(&locked.action, locked.now)? {
-        author.change(locked, &changes)?.put(result);
+        author.change_in_bulk(locked, &changes)?.put(result);
     }
     Ok(())
 }

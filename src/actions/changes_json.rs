@@ -8,7 +8,7 @@ use crate::runtime::environment::environment;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use recur_core::action::{Changes, Column, Json, Kind, Value, check_object};
+use recur_core::action::{Changes, Column, Invalid, Json, Kind, Value, check_object};
 use std::ffi::CString;
 
 queries! {
@@ -24,8 +24,28 @@ struct Given {
     text: Option<String>,
 }
 
+/// What `recur.update` is asked for.
+pub struct Asked {
+    pub changes: Changes<Jsonb>,
+    /// The name of a new owner, which is no column of the definition.
+    pub owner: Option<String>,
+}
+
 /// The changes, each value read as its column's type.
 pub fn read(changes: Jsonb) -> Result<Changes<Jsonb>, SqlError> {
+    let Asked { changes, owner } = read_with_owner(changes)?;
+    match owner {
+        None => Ok(changes),
+        Some(_) => Err(
+            Changes::<Jsonb>::column("owner").map_or_else(SqlError::from, |_| {
+                SqlError::invalid_argument("change", "owner", "can't be compared")
+            }),
+        ),
+    }
+}
+
+/// The same, with an owner.
+pub fn read_with_owner(changes: Jsonb) -> Result<Asked, SqlError> {
     check_object("changes", &changes, &environment())?;
     // SAFETY: a variable of this process: the memory context of the call, in which the values have to live.
     let context = unsafe { pg_sys::CurrentMemoryContext };
@@ -38,11 +58,20 @@ pub fn read(changes: Jsonb) -> Result<Changes<Jsonb>, SqlError> {
         })
     });
     let mut pairs = Vec::with_capacity(given.len());
+    let mut owner = None;
     for one in given {
+        if one.key == "owner" {
+            let name = one.text.filter(|_| !one.is_null);
+            owner = Some(name.ok_or_else(|| SqlError::from(Invalid::missing("owner")))?);
+            continue;
+        }
         let column = Changes::<Jsonb>::column(&one.key)?;
         pairs.push((column, typed(column, one)?));
     }
-    Ok(Changes::from_arguments(pairs)?)
+    Ok(Asked {
+        changes: Changes::from_arguments(pairs)?,
+        owner,
+    })
 }
 
 fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {
@@ -65,7 +94,8 @@ fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {
         | Kind::Channel
         | Kind::Schedule
         | Kind::Timezone
-        | Kind::Choice(_) => {
+        | Kind::Choice(_)
+        | Kind::Events => {
             return Ok(Value::Text(text));
         }
     };

@@ -2,14 +2,19 @@
 
 use super::author::{self, Author};
 use super::identity::Identity;
+use super::notices;
 use super::quota;
 use super::store;
-use crate::pg::error::{SqlError, notice};
+use crate::alerts::alarms;
+use crate::pg::error::SqlError;
 use crate::pg::jsonb::Jsonb;
-use crate::pg::time;
 use crate::runtime::environment::environment;
+use crate::runtime::{clock, home};
 use chrono::{DateTime, Utc};
-use recur_core::action::{self, Changes, Column, Created, Environment, Invalid, OnExisting};
+use recur_core::action::journey::is_another;
+use recur_core::action::{
+    self, Changes, Column, Created, Environment, Invalid, Journey, OnExisting,
+};
 use recur_core::dispatch_id;
 use uuid::Uuid;
 
@@ -24,23 +29,39 @@ pub fn create(
     changes: &Changes<Jsonb>,
     on_existing: OnExisting,
 ) -> Result<Uuid, SqlError> {
-    let creation = Creation {
+    Creation {
         author,
         owner_id,
         changes,
+        journey: None,
         environment: environment(),
-    };
-    match on_existing {
-        OnExisting::Fail => creation.insert_or_fail(),
-        OnExisting::Upsert => creation.upsert(),
-        OnExisting::AddAnother => creation.add_another(),
     }
+    .run(on_existing)
+}
+
+/// The same for a schedule of a journey.
+pub fn create_of_journey(
+    author: &Author,
+    owner_id: i32,
+    changes: &Changes<Jsonb>,
+    on_existing: OnExisting,
+    journey: Journey,
+) -> Result<Uuid, SqlError> {
+    Creation {
+        author,
+        owner_id,
+        changes,
+        journey: Some(journey),
+        environment: environment(),
+    }
+    .run(on_existing)
 }
 
 struct Creation<'a> {
     author: &'a Author,
     owner_id: i32,
     changes: &'a Changes<Jsonb>,
+    journey: Option<Journey>,
     environment: Environment<'static>,
 }
 
@@ -51,6 +72,14 @@ struct New {
 }
 
 impl Creation<'_> {
+    fn run(&self, on_existing: OnExisting) -> Result<Uuid, SqlError> {
+        match on_existing {
+            OnExisting::Fail => self.insert_or_fail(),
+            OnExisting::Upsert => self.upsert(),
+            OnExisting::AddAnother => self.add_another(),
+        }
+    }
+
     fn insert_or_fail(&self) -> Result<Uuid, SqlError> {
         let new = self.new_action()?;
         let id = self.insert(&new)?;
@@ -68,6 +97,10 @@ impl Creation<'_> {
                 .and_then(|id| self.author.lock(id, changes_context));
             // Another session may have renamed the action before it was locked.
             if let Some(locked) = locked.filter(|locked| locked.holds(&identity)) {
+                let wanted = self.journey.as_ref();
+                if let Some(other) = wanted.and_then(|wanted| is_another(&locked.action, wanted)) {
+                    return Err(other.into());
+                }
                 return Ok(self.author.change(locked, &changes)?.id);
             }
             if let Some(id) = self.insert(&self.new_action()?)? {
@@ -97,8 +130,11 @@ impl Creation<'_> {
     }
 
     fn new_action(&self) -> Result<New, Invalid> {
-        let now = time::now();
-        let created = action::create(self.changes, now, &self.environment)?;
+        let now = clock::now();
+        let mut created = action::create(self.changes, now, &self.environment)?;
+        if let Some(journey) = &self.journey {
+            created = created.of_journey(journey.clone())?;
+        }
         Ok(New { created, now })
     }
 
@@ -106,22 +142,20 @@ impl Creation<'_> {
     fn insert(&self, new: &New) -> Result<Option<Uuid>, SqlError> {
         let id = dispatch_id::random(new.now);
         let action = &new.created.action;
+        home::settle_first();
         if !store::insert(id, self.owner_id, action, new.now) {
             return Ok(None);
         }
-        quota::check(self.owner_id, action.definition.tenant())?;
+        let definition = &action.definition;
+        quota::check(self.owner_id, definition.tenant(), definition.subject())?;
         author::wake(None, action.timer.due_at);
+        let set = author::alarms_of(&action.definition);
+        if set.any {
+            alarms::watch(id, set, true, new.now);
+        }
         self.author
             .record(id, self.owner_id, std::slice::from_ref(&new.created.event));
-        if let Some(warning) = action::warning(action, new.now, &self.environment) {
-            let name = action.definition.name();
-            notice(
-                format!("action \"{name}\" falls silent for more than a year: {warning}"),
-                Some(
-                    "recur.lint(schedule, timezone, starts_at) says why, and how to write it instead.",
-                ),
-            );
-        }
+        notices::of_creation(action, new.now, &self.environment);
         Ok(Some(id))
     }
 }

@@ -16,11 +16,11 @@ pub fn delete(author: &Author, id: Uuid) -> Result<Option<Summary>, SqlError> {
         return Ok(None);
     };
     // In the order of a report, which locks a dispatch, then progress, then, for a context, the definition.
-    let mut cancelled = overlap::cancel_pending(id, REASON);
+    let mut cancelled = overlap::cancel_pending(id, REASON, author.actor());
     store::lock_progress(id);
     store::delete(id);
     // A concurrent recur.trigger holds the definition until it commits: its dispatch is visible by now.
-    cancelled += overlap::cancel_pending(id, REASON);
+    cancelled += overlap::cancel_pending(id, REASON, author.actor());
     let deleted = action::delete(&locked.action, cancelled as i64);
     let owner_id = locked.stored.owner_id();
     if deleted.promotes_duplicate {

@@ -2,9 +2,10 @@
 
 use super::arguments;
 use super::author::{Author, Summary};
-use super::changes_json;
+use super::changes_json::{self, Asked};
 use super::create;
 use super::delete;
+use super::owner::NewOwner;
 use super::resolve::{resolve, unknown_id};
 use crate::access;
 use crate::pg::error::{OrRaise, SqlError, given};
@@ -26,11 +27,12 @@ queries! {
 /// `recur.create(…)`.
 #[pg_extern(sql = false)]
 fn create(call: FunctionCallInfo) -> PgUuid {
-    let (changes, on_existing) = arguments::read(call).or_raise();
+    let given = arguments::read(call, &[]).or_raise();
+    let changes = Changes::from_arguments(given.columns).or_raise();
     let author = Author::current();
     let owner_id = access::own_id();
     let _pins = PlannerPins::set();
-    let id = engine::as_engine(|| create::create(&author, owner_id, &changes, on_existing));
+    let id = engine::as_engine(|| create::create(&author, owner_id, &changes, given.on_existing));
     pg_uuid(id.or_raise())
 }
 
@@ -58,13 +60,18 @@ fn update_named(
 }
 
 fn update_by_id(id: Uuid, changes: Option<Jsonb>, call: FunctionCallInfo) {
-    let changes = given("changes", changes)
-        .and_then(changes_json::read)
+    let Asked { changes, owner } = given("changes", changes)
+        .and_then(changes_json::read_with_owner)
         .or_raise();
+    let owner = owner.map(|name| NewOwner::named("owner", &name).or_raise());
     let changes_context = changes.get(Column::Context).is_some();
     respond(call, |author| {
         let locked = author.lock_known(id, changes_context)?;
-        author.change(locked, &changes)
+        let summary = author.change(locked, &changes)?;
+        if let Some(owner) = owner {
+            owner.take_alone(author, &author.lock_known(id, false)?)?;
+        }
+        Ok(summary)
     });
 }
 

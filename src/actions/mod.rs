@@ -6,15 +6,19 @@
 //! Locks are taken in one order: the timer, dispatches by id, progress. A session reads the rows of an action only
 //! after it has locked the timer: no other session changes the action from then on.
 
-mod arguments;
-mod author;
+pub mod arguments;
+pub mod author;
 mod bulk;
 mod changes_json;
-mod create;
+mod checks;
+pub mod create;
 mod delete;
 mod events;
+mod forget;
 mod functions;
 mod identity;
+mod notices;
+mod owner;
 mod quota;
 mod record;
 mod resolve;

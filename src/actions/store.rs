@@ -4,12 +4,12 @@ use super::record::{Composite, Field, Record};
 use super::values::{self, int4};
 use crate::access::Visible;
 use crate::pg::jsonb::Jsonb;
-use crate::pg::query::{Query, Row, pg_uuid, pg_uuids, queries};
+use crate::pg::query::{Query, Row, fragment, pg_uuid, pg_uuids, queries};
 use crate::pg::{columns, time};
 use chrono::{DateTime, Utc};
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys;
-use recur_core::action::{Action, Column, Definition, Timer, Withdrawn};
+use pgrx::pg_sys::{self, BuiltinOid};
+use recur_core::action::{Action, Column, Definition, Journey, Timer, Withdrawn, journey};
 use std::cell::Cell;
 use std::thread::LocalKey;
 use uuid::Uuid;
@@ -23,22 +23,45 @@ queries! {
     READ_ACTION_LOCKING_CONTEXT = "actions/queries/read_action.sql" {lock: "FOR UPDATE OF p"} (UUIDOID);
     WITHDRAW = "actions/queries/withdraw.sql" (UUIDOID, UUIDARRAYOID);
     TOUCH_DEFINITION = "actions/queries/touch_definition.sql" (UUIDOID, TIMESTAMPTZOID);
+    SET_MAX_COMPLETED = "actions/queries/set_max_completed.sql" (UUIDOID, INT4OID);
     DELETE_DEFINITION = "actions/queries/delete_definition.sql" (UUIDOID);
     UPDATE_TIMER = "actions/queries/update_timer.sql"
         (UUIDOID, BOOLOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID, TEXTOID,
-         TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID);
+         TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, BOOLOID);
 }
 
-/// Declares queries whose first parameters are the columns of a definition.
+/// The types of a query's own parameters, and of the columns of a definition, which follow them.
+const fn with_definition<const ALL: usize>(own: &[BuiltinOid]) -> [BuiltinOid; ALL] {
+    let mut types = [BuiltinOid::TEXTOID; ALL];
+    let mut index = 0;
+    while index < ALL {
+        types[index] = match index < own.len() {
+            true => own[index],
+            false => values::parameter_type(Column::DEFINITION[index - own.len()].spec().kind),
+        };
+        index += 1;
+    }
+    types
+}
+
+/// The columns of a definition that are none of recur-core's.
+const OWN_COLUMNS: &str =
+    "id, owner_id, duplicate, journey, journey_version, start_state, created_at, updated_at";
+
+/// Declares queries whose last parameters are the columns of a definition.
 macro_rules! definition_queries {
-    ($($name:ident = $file:literal ($($parameter:ident),*);)*) => {
-        queries! {
-            $($name = $file (
-                TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
-                INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, JSONBOID, TEXTOID, TEXTOID, INTERVALOID, INT4OID,
-                TEXTOID, INTERVALOID, INTERVALOID, INT4OID, INT4OID, JSONBOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID,
-                TEXTOID, TEXTOID, TEXTOID, BOOLOID, INTERVALOID, TEXTOID, $($parameter),*
-            );)*
+    ($($name:ident = $file:literal ($($parameter:ident),* $(,)?);)*) => {
+        thread_local! {
+            $(static $name: Query = const {
+                const OWN: &[BuiltinOid] = &[$(BuiltinOid::$parameter),*];
+                const ALL: [BuiltinOid; OWN.len() + Column::DEFINITION.len()] = with_definition(OWN);
+                Query {
+                    sql: fragment!($file),
+                    variant: &[("own", OWN_COLUMNS)],
+                    parameters: &ALL,
+                    plan: Cell::new(std::ptr::null_mut()),
+                }
+            };)*
         }
     };
 }
@@ -46,7 +69,7 @@ macro_rules! definition_queries {
 definition_queries! {
     INSERT_ACTION = "actions/queries/insert_action.sql"
         (UUIDOID, INT4OID, BOOLOID, TIMESTAMPTZOID, BOOLOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, JSONBOID,
-         INT4OID);
+         INT4OID, INT4OID, TEXTOID, TEXTOID, TEXTOID);
     UPDATE_DEFINITION = "actions/queries/update_definition.sql" (UUIDOID, BOOLOID, TIMESTAMPTZOID);
 }
 
@@ -149,17 +172,29 @@ impl Stored {
                 paused_reason: timer.text("paused_reason"),
                 ended_reason: timer.text("ended_reason"),
                 missed_from: timer.instant("missed_from"),
+                paused_in_bulk: timer.is_true("paused_in_bulk"),
             },
+            completed_count: progress.int("completed_count"),
             context: progress.value("context").as_json().copied(),
             context_version: progress.int("context_version"),
             duplicate: self.definition.is_true("duplicate"),
+            journey: self.journey(),
         }
+    }
+
+    fn journey(&self) -> Option<Journey> {
+        let [name, version, start_state] = journey::COLUMNS;
+        Some(Journey {
+            name: self.definition.text(name)?,
+            version: self.definition.text(version)?,
+            start_state: self.definition.text(start_state)?,
+        })
     }
 }
 
 /// Inserts an action; false if another one of the owner has its identity.
 pub fn insert(id: Uuid, owner_id: i32, action: &Action<Jsonb>, now: DateTime<Utc>) -> bool {
-    let timer = &action.timer;
+    let (timer, journey) = (&action.timer, action.journey.as_ref());
     let own = [
         pg_uuid(id).into(),
         owner_id.into(),
@@ -171,6 +206,10 @@ pub fn insert(id: Uuid, owner_id: i32, action: &Action<Jsonb>, now: DateTime<Utc
         timer.paused_reason.as_deref().into(),
         action.context.into(),
         int4(action.context_version).into(),
+        action.definition.max_completed().map(int4).into(),
+        journey.map(|journey| journey.name.as_str()).into(),
+        journey.map(|journey| journey.version.as_str()).into(),
+        journey.map(|journey| journey.start_state.as_str()).into(),
     ];
     execute(&INSERT_ACTION, &action.definition, own) > 0
 }
@@ -194,7 +233,7 @@ fn execute<const COUNT: usize>(
     let columns = definition
         .iter()
         .map(|(column, value)| values::parameter(column, value));
-    let arguments: Vec<DatumWithOid> = columns.chain(own).collect();
+    let arguments: Vec<DatumWithOid> = own.into_iter().chain(columns).collect();
     query.with(|query| query.execute(&arguments))
 }
 
@@ -206,8 +245,7 @@ fn check_order_of_columns() {
     if IS_CHECKED.get() {
         return;
     }
-    let stored =
-        columns::expand("{{definitions except id, owner_id, duplicate, created_at, updated_at}}");
+    let stored = columns::expand(&format!("{{{{definitions except {OWN_COLUMNS}}}}}"));
     let known: Vec<&str> = Column::DEFINITION
         .iter()
         .map(|column| column.name())
@@ -240,8 +278,15 @@ pub fn update_timer(id: Uuid, timer: &Timer) {
         timer.missed_from.map(time::timestamptz).into(),
         timer.next_ahead.map(time::timestamptz).into(),
         timer.ran_at.map(time::timestamptz).into(),
+        timer.paused_in_bulk.then_some(true).into(),
     ];
     UPDATE_TIMER.with(|query| query.execute(&arguments));
+}
+
+/// Writes the number of completed runs after which reports end the action.
+pub fn set_max_completed(id: Uuid, max_completed: Option<i64>) {
+    let arguments = [pg_uuid(id).into(), max_completed.map(int4).into()];
+    SET_MAX_COMPLETED.with(|query| query.execute(&arguments));
 }
 
 /// Deletes an action with all of its rows, except for dispatches and events.

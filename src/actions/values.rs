@@ -75,17 +75,23 @@ pub fn int4(number: i64) -> i32 {
 }
 
 fn type_oid(kind: Kind) -> pg_sys::Oid {
+    PgOid::BuiltIn(parameter_type(kind)).value()
+}
+
+/// The type of the columns of a kind.
+pub const fn parameter_type(kind: Kind) -> BuiltinOid {
     match kind {
         Kind::Name
         | Kind::Text
         | Kind::Channel
         | Kind::Schedule
         | Kind::Timezone
-        | Kind::Choice(_) => pg_sys::TEXTOID,
-        Kind::Instant => pg_sys::TIMESTAMPTZOID,
-        Kind::Count { .. } | Kind::Int => pg_sys::INT4OID,
-        Kind::Bool => pg_sys::BOOLOID,
-        Kind::Interval { .. } => pg_sys::INTERVALOID,
-        Kind::JsonObject | Kind::Labels | Kind::Backoff => pg_sys::JSONBOID,
+        | Kind::Choice(_)
+        | Kind::Events => BuiltinOid::TEXTOID,
+        Kind::Instant => BuiltinOid::TIMESTAMPTZOID,
+        Kind::Count { .. } | Kind::Int => BuiltinOid::INT4OID,
+        Kind::Bool => BuiltinOid::BOOLOID,
+        Kind::Interval { .. } => BuiltinOid::INTERVALOID,
+        Kind::JsonObject | Kind::Labels | Kind::Backoff => BuiltinOid::JSONBOID,
     }
 }

@@ -1,6 +1,7 @@
 //! Plain DML on `recur.recurring_actions`: triggers that do what the functions do.
 
 use super::author::Author;
+use super::owner::NewOwner;
 use super::record::{self, Record};
 use super::store::{self, Stored};
 use super::{create, delete};
@@ -50,6 +51,10 @@ fn update_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
         record(trigger, trigger.old())?,
         record(trigger, trigger.new())?,
     );
+    let owner = new
+        .text("owner")
+        .filter(|_| old.text("owner") != new.text("owner"));
+    let owner = owner.map(|name| NewOwner::named("owner", &name).or_raise());
     let changes = changes(&old, &new).or_raise();
     let changes_context = changes.get(Column::Context).is_some();
     let author = Author::current();
@@ -61,6 +66,9 @@ fn update_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
             return Ok(None);
         };
         author.change(locked, &changes)?;
+        if let Some(owner) = owner {
+            owner.take_alone(&author, &author.lock_known(id, false)?)?;
+        }
         Ok::<_, SqlError>(store::read(id, false))
     });
     returned(trigger, stored.or_raise())
@@ -81,7 +89,8 @@ fn changes(old: &Record, new: &Record) -> Result<Changes<Jsonb>, SqlError> {
     let pairs = old
         .into_iter()
         .zip(new)
-        .map(|((name, old), (_, new))| (name, old, new));
+        .map(|((name, old), (_, new))| (name, old, new))
+        .filter(|(name, _, new)| *name != "owner" || new.is_null());
     Ok(Changes::from_update(pairs)?)
 }
 

@@ -10,9 +10,8 @@ use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::plain_uuid;
 use crate::pg::srf::ResultSet;
-use crate::pg::time;
-use crate::runtime::engine;
 use crate::runtime::environment::environment;
+use crate::runtime::{clock, engine};
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
@@ -58,7 +57,7 @@ fn changed_definition(
     match Change::new(action.clone(), changes, &environment)? {
         None => Ok(action.definition),
         Some(change) => {
-            let now = time::now();
+            let now = clock::now();
             let update = change.effect(store::withdrawable(id, now), now, &environment)?;
             Ok(update.action.definition)
         }

@@ -1,7 +1,7 @@
--- $1 to $37: the columns of the definition; $38 uuid: action; $39 boolean: duplicate; $40 timestamptz: now
+-- $1 uuid: action; $2 boolean: duplicate; $3 timestamptz: now; from $4 on: the columns of the definition. {own} are
+-- those that a definition has besides.
 UPDATE recur_internal.definitions AS d
-   SET ({{definitions except id, owner_id, duplicate, created_at, updated_at}})
-     = ROW ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-            $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37),
-       duplicate = $39, updated_at = $40
- WHERE d.id = $38
+   SET duplicate = $2, updated_at = $3,
+       ({{definitions except {{own}}}})
+     = ROW ({{$4 definitions except {{own}}}})
+ WHERE d.id = $1

@@ -9,10 +9,12 @@ use super::changes::Changes;
 use super::check::checked;
 use super::columns::Column;
 use super::definition::Definition;
+use super::demands::check_demands;
 use super::effect::check_reason;
 use super::environment::Environment;
 use super::event::{Event, EventKind};
 use super::invalid::Invalid;
+use super::journey;
 use super::runs::{due_at, first_run, just_before, next_run, resumed_run, skipped_while_paused};
 use super::state::{Action, Timer};
 use super::value::{Json, Value};
@@ -27,6 +29,7 @@ pub struct Change<J> {
     changed: Vec<Column>,
     /// What was asked for, also where the action is in that state already.
     wants_enabled: Option<bool>,
+    is_in_bulk: bool,
 }
 
 /// The dispatches that were withdrawn.
@@ -81,6 +84,9 @@ impl<J: Json> Change<J> {
             check_reason(after.timer.enabled, after.timer.paused_reason.as_deref())?;
         }
         after.definition.check_together()?;
+        journey::check(&after)?;
+        let concerns = |columns: &[Column]| columns.iter().any(|column| changed.contains(column));
+        check_demands(&after, concerns, environment)?;
         if changed.contains(&Column::Context) {
             after.context_version += 1;
         }
@@ -91,7 +97,16 @@ impl<J: Json> Change<J> {
             after,
             changed,
             wants_enabled: changes.get(Column::Enabled).and_then(Value::as_bool),
+            is_in_bulk: false,
         }))
+    }
+
+    /// The same change as one of many: `resume_all` resumes what was paused so.
+    pub fn in_bulk(self) -> Change<J> {
+        Change {
+            is_in_bulk: true,
+            ..self
+        }
     }
 
     /// The definition as it will be.
@@ -111,6 +126,7 @@ impl<J: Json> Change<J> {
             mut after,
             mut changed,
             wants_enabled,
+            is_in_bulk,
         } = self;
         let is_counted_from_now = after.definition.fill_in_start(now, environment)?;
         if is_counted_from_now && !changed.contains(&Column::StartsAt) {
@@ -118,7 +134,10 @@ impl<J: Json> Change<J> {
         }
         let stored = before.timer.clone();
         before.timer.withdraw(withdrawn, now);
+        // The runs that were withdrawn no longer count.
+        after.timer.run_count = before.timer.run_count;
         let turn = Turn {
+            action: &after,
             definition: &after.definition,
             changed: &changed,
             now,
@@ -126,9 +145,15 @@ impl<J: Json> Change<J> {
         };
         let mut timer = before.timer.clone();
         let is_rescheduled = turn.reschedule(&mut timer)?;
+        if is_rescheduled {
+            turn.revive(&mut timer);
+        }
         let is_regenerated = turn.regenerate(&mut timer, withdrawn.count > 0, is_rescheduled)?;
         let mut events = Vec::new();
         let switch = turn.switch(&mut timer, &after.timer, wants_enabled, &mut events)?;
+        if switch.is_some() || timer.enabled {
+            timer.paused_in_bulk = is_in_bulk && switch == Some(EventKind::Paused);
+        }
         match is_rescheduled || is_regenerated || switch.is_some() {
             true => turn.settle(&mut timer),
             false => mend(&mut timer),
@@ -180,6 +205,7 @@ fn assign<J: Json>(action: &mut Action<J>, column: Column, value: Value<J>) {
 
 /// One evaluation of a change.
 struct Turn<'a, J> {
+    action: &'a Action<J>,
     definition: &'a Definition<J>,
     changed: &'a [Column],
     now: DateTime<Utc>,
@@ -207,8 +233,8 @@ impl<J: Json> Turn<'_, J> {
             .definition
             .max_runs()
             .filter(|_| self.changes(Column::MaxRuns));
-        if let Some(max_runs) = max_runs.filter(|max_runs| *max_runs <= timer.run_count) {
-            let problem = format!("the action has had {} runs already", timer.run_count);
+        if let Some(max_runs) = max_runs.filter(|_| self.action.is_exhausted()) {
+            let problem = format!("the action has had {} runs already", self.action.runs());
             return Err(
                 Invalid::argument("max_runs", &max_runs.to_string(), &problem)
                     .with_hint("Choose a higher number, or null for no limit."),
@@ -217,6 +243,16 @@ impl<J: Json> Turn<'_, J> {
         let next_run_at = first_run(self.definition, self.from(), self.now, self.environment)?;
         timer.next_run_at = Some(next_run_at);
         Ok(true)
+    }
+
+    /// An action that has ended goes on, if another schedule or bound leaves it a run.
+    fn revive(&self, timer: &mut Timer) {
+        if timer.ended_reason.is_some() && !self.action.is_exhausted() {
+            timer.ended_reason = None;
+            timer.paused_reason = None;
+            timer.missed_from = None;
+            timer.enabled = true;
+        }
     }
 
     /// What was created ahead is created again, by another definition or for another horizon.
@@ -257,8 +293,7 @@ impl<J: Json> Turn<'_, J> {
                 Ok(Some(EventKind::Paused))
             }
             Some(true) if self.changes(Column::Enabled) => {
-                let next_run_at =
-                    resumed_run(self.definition, timer.run_count, self.now, self.environment)?;
+                let next_run_at = resumed_run(self.action, self.now, self.environment)?;
                 timer.next_run_at = Some(next_run_at);
                 let missed_from = timer.missed_from.take();
                 let skipped =

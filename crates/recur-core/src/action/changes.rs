@@ -3,6 +3,7 @@
 use super::columns::{Column, DefaultValue, MAINTAINED};
 use super::definition::default_value;
 use super::invalid::{Code, Invalid};
+use super::journey;
 use super::value::{Json, Value};
 
 /// Columns with the values that they are to have, each column at most once.
@@ -46,6 +47,11 @@ impl<J: Json> Changes<J> {
             match Column::named(name) {
                 Some(column) => changes.add(column, value)?,
                 None if value.is_null() || matches!(name, "owner" | "duplicate") => {}
+                None if journey::COLUMNS.contains(&name) => {
+                    let problem = "an INSERT makes no schedule of a journey";
+                    return Err(Invalid::argument(name, &value.text(), problem)
+                        .with_hint("recur.schedule_journey does."));
+                }
                 None => {
                     return Err(Invalid::new(
                         Code::InvalidParameter,

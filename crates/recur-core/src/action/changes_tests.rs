@@ -2,6 +2,7 @@
 
 use super::columns::MAINTAINED;
 use super::fixtures::{Text, arguments, json};
+use super::journey;
 use super::{Changes, Column, Interval, Invalid, Value};
 
 type Taken = Result<Changes<Text>, Invalid>;
@@ -27,7 +28,7 @@ fn keys_are_columns() {
 
 #[test]
 fn maintained_and_unknown_keys_are_refused_by_name() {
-    assert_eq!(MAINTAINED.len(), 16);
+    assert_eq!(MAINTAINED.len(), 24);
     for key in MAINTAINED {
         let invalid = Changes::<Text>::column(key).unwrap_err();
         let message = format!("invalid change \"{key}\": this column is maintained by pg_recur");
@@ -85,6 +86,7 @@ fn an_inserted_row_has_no_values_of_its_own_for_what_is_maintained() {
     for name in MAINTAINED
         .iter()
         .filter(|name| !["owner", "duplicate"].contains(name))
+        .filter(|name| !journey::COLUMNS.contains(name))
     {
         assert_eq!(
             Changes::from_insert(row(name, 1.into()))
@@ -93,6 +95,12 @@ fn an_inserted_row_has_no_values_of_its_own_for_what_is_maintained() {
             "an action's id, counters and times can not be given: they are worked out"
         );
     }
+    assert_eq!(
+        Changes::from_insert(row("journey", "billing".into()))
+            .unwrap_err()
+            .message,
+        "invalid journey \"billing\": an INSERT makes no schedule of a journey"
+    );
 }
 
 #[test]

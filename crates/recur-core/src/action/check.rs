@@ -10,6 +10,7 @@ use super::environment::Environment;
 use super::interval::Interval;
 use super::invalid::Invalid;
 use super::value::{Json, Value};
+use crate::event::RecordedEvents;
 use crate::policy::Horizon;
 
 const LONGEST_NAME: usize = 255;
@@ -43,7 +44,7 @@ pub fn checked<J: Json>(
         (Kind::Timezone, Value::Text(name)) => {
             return zone(spec.name, name).map(|zone| zone.name().into());
         }
-        (Kind::Name, Value::Text(text)) => name(spec.name, text)?,
+        (Kind::Name, Value::Text(text)) => check_name(spec.name, text)?,
         (Kind::Text, Value::Text(text)) => bounded(spec.name, text)?,
         (Kind::Channel, Value::Text(text)) => channel(spec.name, text)?,
         (Kind::Choice(choices), Value::Text(text)) => choice(spec.name, text, choices)?,
@@ -61,6 +62,7 @@ pub fn checked<J: Json>(
             check_object(spec.name, json, environment)?;
             backoff::check(spec.name, &json.text())?;
         }
+        (Kind::Events, Value::Text(text)) => return recorded_events(spec.name, text),
         (Kind::Instant, Value::Instant(_)) | (Kind::Bool, Value::Bool(_)) => {}
         (kind, _) => {
             let problem = format!("must be of type {}", kind.sql_type());
@@ -70,7 +72,18 @@ pub fn checked<J: Json>(
     Ok(value.clone())
 }
 
-fn name(argument: &str, text: &str) -> Result<(), Invalid> {
+fn recorded_events<J: Json>(argument: &str, text: &str) -> Result<Value<J>, Invalid> {
+    let recorded: Result<RecordedEvents, _> = text.parse();
+    recorded
+        .map(|recorded| recorded.to_string().into())
+        .map_err(|error| {
+            Invalid::argument(argument, text, error.problem())
+                .with_hint("Leave it out to use recur.record_events.")
+        })
+}
+
+/// Refuses a text that is no name: blank, or longer than 255 characters.
+pub fn check_name(argument: &str, text: &str) -> Result<(), Invalid> {
     let problem = if text.trim().is_empty() {
         "must not be empty"
     } else if text.chars().count() > LONGEST_NAME {

@@ -139,7 +139,8 @@ fn numbers() {
             Column::MaxRuns,
             Column::CatchupLimit,
             Column::HorizonCount,
-            Column::MaxAttempts
+            Column::MaxAttempts,
+            Column::ErrorThreshold
         ]
     );
     for column in counts {
@@ -210,6 +211,20 @@ fn intervals_may_be_zero_where_the_table_allows_it() {
             ),
         }
     }
+}
+
+#[test]
+fn recorded_events_are_stored_in_canonical_form() {
+    let given: Value<Text> = "triggered,failed".into();
+    let stored = checked(Column::RecordEvents, &given, &environment());
+    assert_eq!(stored, Ok("failed, triggered".into()));
+    refuses(
+        Column::RecordEvents,
+        "most",
+        "invalid record_events \"most\": must be all, none, or some of completed, failed, cancelled, retrying, \
+         triggered, separated by commas",
+        "Leave it out to use recur.record_events.",
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The columns of an action that can be set: their names, kinds and defaults. Everything else derives from this table.
 
 use super::interval::Interval;
-use crate::policy::{Misfire, Overlap};
+use crate::policy::{CountRuns, Misfire, Overlap};
 
 /// What to do with a local time that does not exist: the names of [`recurrence::OnGap`].
 pub const ON_DST_GAP: &[&str] = &["roll_forward", "skip"];
@@ -9,6 +9,8 @@ pub const ON_DST_GAP: &[&str] = &["roll_forward", "skip"];
 pub const ON_DST_FOLD: &[&str] = &["first", "second", "both"];
 /// What to do with occurrences that were missed.
 pub const MISFIRE: &[&str] = Misfire::NAMES;
+/// Which runs max_runs counts.
+pub const COUNT_RUNS: &[&str] = CountRuns::NAMES;
 /// What to do while an earlier dispatch is unfinished.
 pub const OVERLAP: &[&str] = Overlap::NAMES;
 /// The default of overlap for an action with a context: its runs build on each other.
@@ -23,6 +25,9 @@ pub const MAINTAINED: &[&str] = &[
     "id",
     "owner",
     "duplicate",
+    "journey",
+    "journey_version",
+    "start_state",
     "context_version",
     "ended_reason",
     "next_run_at",
@@ -30,6 +35,11 @@ pub const MAINTAINED: &[&str] = &[
     "run_count",
     "completed_count",
     "failed_count",
+    "interactive_count",
+    "failed_in_a_row",
+    "failing_since",
+    "last_run_error",
+    "last_run_error_at",
     "error_count",
     "last_error",
     "last_error_at",
@@ -75,6 +85,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// The pause before a retry: a JSON object of base, factor and cap.
     Backoff,
+    /// Which events of dispatches are recorded; stored in canonical form.
+    Events,
 }
 
 impl Kind {
@@ -86,7 +98,8 @@ impl Kind {
             | Kind::Channel
             | Kind::Schedule
             | Kind::Timezone
-            | Kind::Choice(_) => "text",
+            | Kind::Choice(_)
+            | Kind::Events => "text",
             Kind::Instant => "timestamptz",
             Kind::Count { .. } | Kind::Int => "int",
             Kind::Bool => "boolean",
@@ -184,6 +197,8 @@ columns! {
     EndsAt: "ends_at", Kind::Instant, DefaultValue::Null;
     /// The action ends after this number of runs.
     MaxRuns: "max_runs", AT_LEAST_1, DefaultValue::Null;
+    /// Which runs max_runs counts.
+    CountRuns: "count_runs", Kind::Choice(COUNT_RUNS), DefaultValue::Text(CountRuns::Dispatched.as_str());
     /// A local time that does not exist.
     OnDstGap: "on_dst_gap", Kind::Choice(ON_DST_GAP), DefaultValue::Text("roll_forward");
     /// A local time that exists twice.
@@ -225,16 +240,28 @@ columns! {
     LockGroup: "lock_group", Kind::Name, DefaultValue::Null;
     /// Where the action's dispatches are announced.
     NotifyChannel: "notify_channel", Kind::Channel, DefaultValue::Null;
-    /// Who should take a dispatch.
+    /// The only agent that may take a dispatch, but for the fallback.
     PrimaryAgent: "primary_agent", Kind::Name, DefaultValue::Null;
-    /// Who takes a dispatch otherwise.
+    /// Who takes a dispatch that the primary agent has not taken, or has failed.
     FallbackAgent: "fallback_agent", Kind::Name, DefaultValue::Null;
+    /// How long the fallback waits for the primary agent.
+    FallbackAfter: "fallback_after", ANY_TIME, DefaultValue::Interval(Interval::seconds(300));
     /// Who is notified of problems.
     Contact: "contact", Kind::Name, DefaultValue::Null;
     /// Suppresses automated notifications.
     Mute: "mute", Kind::Bool, DefaultValue::Bool(false);
     /// At most one automated notification in this time.
     MuteInterval: "mute_interval", SOME_TIME, DefaultValue::Null;
+    /// The contact is notified after this number of failures in a row; the default is a setting.
+    ErrorThreshold: "error_threshold", AT_LEAST_1, DefaultValue::Null;
+    /// Which events of dispatches are recorded; the default is a setting.
+    RecordEvents: "record_events", Kind::Events, DefaultValue::Null;
+    /// A dispatch that has not been started by then raises an alarm.
+    LateAfter: "late_after", SOME_TIME, DefaultValue::Null;
+    /// An attempt that is still running after this time raises an alarm.
+    MaxRuntime: "max_runtime", SOME_TIME, DefaultValue::Null;
+    /// An action that has completed no dispatch for this time raises an alarm.
+    MaxSilence: "max_silence", SOME_TIME, DefaultValue::Null;
     /// Which finished dispatches are kept.
     KeepHistory: "keep_history", Kind::Choice(KEEP_HISTORY), DefaultValue::Text("all");
     /// What the action carries from one run to the next.
@@ -287,6 +314,7 @@ impl Column {
                 | Column::StartsAt
                 | Column::EndsAt
                 | Column::MaxRuns
+                | Column::CountRuns
                 | Column::OnDstGap
                 | Column::OnDstFold
         )
@@ -313,7 +341,7 @@ mod tests {
             assert!(!MAINTAINED.contains(&column.name()), "{}", column.name());
         }
         let names: HashSet<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-        assert_eq!(names.len(), 40);
+        assert_eq!(names.len(), 47);
         assert_eq!(Column::named("Name"), None);
     }
 
@@ -374,7 +402,8 @@ mod tests {
         assert_eq!(
             nullable.join(" "),
             "subject description starts_at ends_at max_runs dedup_key misfire_grace horizon horizon_count lock_group \
-             notify_channel primary_agent fallback_agent contact mute_interval context paused_reason"
+             notify_channel primary_agent fallback_agent contact mute_interval error_threshold record_events \
+             late_after max_runtime max_silence context paused_reason"
         );
     }
 }

@@ -9,7 +9,7 @@ use super::environment::Environment;
 use super::interval::Interval;
 use super::invalid::Invalid;
 use super::value::{Json, Value, instant_text};
-use crate::policy::{DEFAULT_GRACE, Misfire};
+use crate::policy::{CountRuns, DEFAULT_GRACE, Misfire};
 
 /// The most bytes of all names of an identity: an entry of a B-tree holds 2,704, the owner and headers included.
 const MAX_IDENTITY_BYTES: usize = 2_500;
@@ -182,6 +182,20 @@ impl<J: Json> Definition<J> {
     /// The number of runs after which the action ends.
     pub fn max_runs(&self) -> Option<i64> {
         self.get(Column::MaxRuns).as_int()
+    }
+
+    /// Which runs that number counts.
+    pub fn count_runs(&self) -> CountRuns {
+        match self.text(Column::CountRuns) {
+            Some(name) if name == CountRuns::Completed.as_str() => CountRuns::Completed,
+            _ => CountRuns::Dispatched,
+        }
+    }
+
+    /// The number of completed runs after which the action ends; None where dispatches are counted.
+    pub fn max_completed(&self) -> Option<i64> {
+        self.max_runs()
+            .filter(|_| self.count_runs() == CountRuns::Completed)
     }
 
     /// How far ahead dispatches are created.

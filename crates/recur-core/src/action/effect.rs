@@ -6,6 +6,7 @@ use super::changes::Changes;
 use super::check::checked;
 use super::columns::Column;
 use super::definition::{Definition, default_value};
+use super::demands::check_demands;
 use super::environment::Environment;
 use super::event::{Event, EventKind};
 use super::invalid::{Code, Invalid};
@@ -40,10 +41,10 @@ pub fn create<J: Json>(
     // An occurrence exactly at starts_at counts.
     let start = definition.starts_at().map_or(now, |start| start.max(now));
     let first_run = first_run(&definition, just_before(start), now, environment)?;
+    let next_run_at = enabled.then_some(first_run);
     let event = Event::new(EventKind::Created)
         .with_identity(&definition)
-        .with("next_run_at", first_run);
-    let next_run_at = enabled.then_some(first_run);
+        .with_some("next_run_at", next_run_at);
     let timer = Timer {
         enabled,
         next_run_at,
@@ -54,10 +55,13 @@ pub fn create<J: Json>(
     let action = Action {
         definition,
         timer,
+        completed_count: 0,
         context_version: i64::from(context.is_some()),
         context,
         duplicate: false,
+        journey: None,
     };
+    check_demands(&action, |_| true, environment)?;
     Ok(Created { action, event })
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use recurrence::{Schedule, ScheduleError, Zone};
 
+use super::demands::Demands;
 use super::interval::Interval;
 
 /// Limits that an operator sets.
@@ -24,6 +25,8 @@ pub struct Environment<'a> {
     pub limits: Limits,
     /// The time zone of an action that is created without one.
     pub default_timezone: Zone,
+    /// What the actions of a namespace must have.
+    pub demands: &'a dyn Fn(&str) -> Demands,
     /// Reads a schedule; a caller with a cache looks there first.
     pub parse_schedule: &'a dyn Fn(&str) -> Result<Arc<Schedule>, ScheduleError>,
     /// Reads an interval as the server does; None for a text that is none.

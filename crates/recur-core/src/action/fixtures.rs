@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use recurrence::{Schedule, ScheduleError, Zone};
 
 use super::{
-    Action, Change, Changes, Column, Detail, Environment, Event, Interval, Invalid, Json, Limits,
-    Update, Value, Withdrawn, create,
+    Action, Change, Changes, Column, Demands, Detail, Environment, Event, Interval, Invalid, Json,
+    Limits, Update, Value, Withdrawn, create,
 };
 
 /// JSON as nothing but its text: what is not decoded can't change.
@@ -80,6 +80,7 @@ pub fn environment() -> Environment<'static> {
             min_interval: Duration::from_secs(1),
         },
         default_timezone: Zone::UTC,
+        demands: &|_| Demands::default(),
         parse_schedule: &parse_schedule,
         parse_interval: &parse_interval,
     }

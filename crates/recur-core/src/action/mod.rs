@@ -22,6 +22,7 @@ mod check;
 mod check_tests;
 pub mod columns;
 mod definition;
+mod demands;
 #[cfg(test)]
 mod derived_tests;
 mod effect;
@@ -34,6 +35,7 @@ mod existing;
 mod fixtures;
 mod interval;
 mod invalid;
+pub mod journey;
 mod runs;
 mod state;
 #[cfg(test)]
@@ -42,15 +44,17 @@ mod value;
 
 pub use change::{Change, Update, Withdrawn};
 pub use changes::Changes;
-pub use check::{check_bytes, check_object, checked};
-pub use columns::{Column, DefaultValue, Kind, Spec};
+pub use check::{check_bytes, check_name, check_object, checked};
+pub use columns::{Column, DefaultValue, Kind, OVERLAP_WITHOUT_CONTEXT, Spec};
 pub use definition::Definition;
+pub use demands::Demands;
 pub use effect::{Created, Deleted, create, delete, pause, resume};
 pub use environment::{Environment, Limits};
 pub use event::{Detail, Event, EventKind};
 pub use existing::OnExisting;
 pub use interval::Interval;
 pub use invalid::{Code, Invalid};
-pub use runs::{is_resumable, warning};
+pub use journey::Journey;
+pub use runs::{is_resumable, runs_at_once, warning};
 pub use state::{Action, Timer};
 pub use value::{Json, Value};

@@ -119,6 +119,12 @@ pub fn warning<J: Json>(
         .warning(from)
 }
 
+/// Does a new action run as soon as it is created? A schedule that is counted from its start does, without a start.
+pub fn runs_at_once<J: Json>(action: &Action<J>, now: DateTime<Utc>) -> bool {
+    let start = action.definition.starts_at();
+    start.is_some_and(|start| start <= now && action.timer.next_run_at == Some(start))
+}
+
 /// Why a schedule has no occurrence: a single time may have passed, and other schedules lie outside of the bounds.
 fn no_first_run<J: Json>(
     definition: &Definition<J>,
@@ -164,16 +170,13 @@ fn check_spacing<J: Json>(
 
 /// The first run after a pause: what was due in the meantime is not made up for.
 pub(super) fn resumed_run<J: Json>(
-    definition: &Definition<J>,
-    run_count: i64,
+    action: &Action<J>,
     now: DateTime<Utc>,
     environment: &Environment<'_>,
 ) -> Result<DateTime<Utc>, Invalid> {
+    let definition = &action.definition;
     let name = definition.name();
-    if let Some(max_runs) = definition
-        .max_runs()
-        .filter(|max_runs| run_count >= *max_runs)
-    {
+    if let Some(max_runs) = definition.max_runs().filter(|_| action.is_exhausted()) {
         let message = format!("action \"{name}\" has had all of its {max_runs} runs");
         return Err(
             Invalid::new(Code::NotInPrerequisiteState, message).with_hint("Raise max_runs first.")
@@ -195,7 +198,7 @@ pub(super) fn resumed_run<J: Json>(
     })
 }
 
-/// Can the action be resumed: is it paused, has it not ended, and has it an occurrence left?
+/// Is the action resumed by `resume_all`: was it paused by `pause_all`, and has it an occurrence left?
 pub fn is_resumable<J: Json>(
     action: &Action<J>,
     now: DateTime<Utc>,
@@ -204,12 +207,13 @@ pub fn is_resumable<J: Json>(
     let Timer {
         enabled,
         ended_reason,
-        run_count,
+        paused_in_bulk,
         ..
     } = &action.timer;
     !enabled
+        && *paused_in_bulk
         && ended_reason.is_none()
-        && resumed_run(&action.definition, *run_count, now, environment).is_ok()
+        && resumed_run(action, now, environment).is_ok()
 }
 
 /// The event of the occurrences that passed during a pause, if there were any.
@@ -260,6 +264,31 @@ mod tests {
     use super::super::create;
     use super::super::fixtures::{arguments, environment, now};
     use super::*;
+
+    #[test]
+    fn what_is_counted_from_now_runs_at_once() {
+        let enabled = (Column::Enabled, true.into());
+        let disabled = (Column::Enabled, false.into());
+        let later = (Column::StartsAt, (now() + MICROSECOND).into());
+        for (schedule, more, expected) in [
+            ("1mo", enabled.clone(), true),
+            ("RRULE:FREQ=DAILY", enabled.clone(), true),
+            (r#"{"every": 2, "unit": "week"}"#, enabled.clone(), true),
+            ("0 9 * * *", enabled.clone(), false),
+            // An occurrence of a cron expression that is this instant by chance.
+            ("30 12 * * *", enabled, false),
+            ("1mo", disabled, false),
+            ("1mo", later, false),
+        ] {
+            let created = create(
+                &arguments([(Column::Schedule, schedule.into()), more]),
+                now(),
+                &environment(),
+            );
+            let action = created.unwrap().action;
+            assert_eq!(runs_at_once(&action, now()), expected, "{schedule}");
+        }
+    }
 
     #[test]
     fn an_action_that_falls_silent_is_warned_of() {

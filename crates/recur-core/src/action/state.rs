@@ -5,7 +5,9 @@ use chrono::{DateTime, Utc};
 use super::change::Withdrawn;
 use super::columns::Column;
 use super::definition::Definition;
+use super::journey::Journey;
 use super::value::{Json, Value};
+use crate::policy::CountRuns;
 
 /// What every run changes of an action.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +30,8 @@ pub struct Timer {
     pub error_count: i64,
     /// Why the action is paused.
     pub paused_reason: Option<String>,
+    /// Was it paused together with others, by `pause_all`? Edits leave that as it is.
+    pub paused_in_bulk: bool,
     /// Why the action ended.
     pub ended_reason: Option<String>,
     /// While paused: the first occurrence that is missed.
@@ -70,15 +74,33 @@ pub struct Action<J> {
     pub definition: Definition<J>,
     /// What every run changes.
     pub timer: Timer,
+    /// How many of its dispatches have been completed.
+    pub completed_count: i64,
     /// What is carried from one run to the next.
     pub context: Option<J>,
     /// Counts the changes of the context.
     pub context_version: i64,
     /// Was the action added beside another one of the same identity?
     pub duplicate: bool,
+    /// Which journey the action schedules, if it does.
+    pub journey: Option<Journey>,
 }
 
 impl<J: Json> Action<J> {
+    /// How many runs it has had, as `count_runs` counts them.
+    pub fn runs(&self) -> i64 {
+        match self.definition.count_runs() {
+            CountRuns::Dispatched => self.timer.run_count,
+            CountRuns::Completed => self.completed_count,
+        }
+    }
+
+    /// Has it had all of its runs?
+    pub fn is_exhausted(&self) -> bool {
+        let max_runs = self.definition.max_runs();
+        max_runs.is_some_and(|max_runs| self.runs() >= max_runs)
+    }
+
     /// The value of any column that can be set.
     pub fn get(&self, column: Column) -> Value<J> {
         match column {

@@ -129,9 +129,44 @@ fn what_has_no_run_left_is_not_resumed() {
     .unwrap();
     assert_eq!(resumed.action.timer.ended_reason, None);
     assert!(resumed.action.timer.enabled);
-    // The end alone does not start it again.
+    // Its end alone starts it again.
     let moved = update(&exhausted, [(Column::MaxRuns, 6.into())]).unwrap();
-    assert_eq!(moved.action.timer, exhausted.timer);
+    let timer = moved.action.timer;
+    assert_eq!((timer.enabled, timer.ended_reason), (true, None));
+    assert_eq!((timer.paused_reason, timer.missed_from), (None, None));
+    assert_eq!(
+        (timer.next_run_at, timer.due_at),
+        (Some(tomorrow()), Some(tomorrow()))
+    );
+}
+
+#[test]
+fn what_is_counted_says_whether_it_ends_and_goes_on() {
+    let mut ended = paused([(Column::MaxRuns, 3.into())]);
+    ended.timer.run_count = 3;
+    ended.timer.ended_reason = Some("exhausted".into());
+    ended.completed_count = 2;
+    // One of its runs has failed, which counted.
+    let revived = update(&ended, [(Column::CountRuns, "completed".into())]).unwrap();
+    assert!(revived.action.timer.enabled);
+    assert_eq!(revived.action.definition.max_completed(), Some(3));
+    ended.completed_count = 3;
+    let kept = update(&ended, [(Column::CountRuns, "completed".into())]).unwrap();
+    assert_eq!(kept.action.timer, ended.timer);
+
+    let mut counting = running([
+        (Column::MaxRuns, 9.into()),
+        (Column::CountRuns, "completed".into()),
+    ]);
+    counting.timer.run_count = 8;
+    counting.completed_count = 4;
+    assert_eq!(counting.runs(), 4);
+    assert!(update(&counting, [(Column::MaxRuns, 5.into())]).is_ok());
+    let invalid = update(&counting, [(Column::MaxRuns, 4.into())]).unwrap_err();
+    assert_eq!(
+        invalid.message,
+        "invalid max_runs \"4\": the action has had 4 runs already"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ const NOON: &str = "2030-01-01 12:00Z";
 
 /// alice is an author and a consumer. Of the intruders one is an author and one a consumer: their rights differ.
 fn prepare(cluster: &Cluster) -> (Session, Session, [Session; 2]) {
-    let mut admin = cluster.database("app");
+    let mut admin = cluster.test_database("app");
     admin.batch(
         "CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author');
          SELECT recur.grant_access('alice', 'consumer');

@@ -116,7 +116,7 @@ fn a_hostile_search_path_changes_nothing() {
 #[test]
 fn what_is_stored_is_never_executed() {
     let cluster = Cluster::preloaded("recur.enabled = off");
-    let mut admin = cluster.database("app");
+    let mut admin = cluster.test_database("app");
     admin.batch(
         "CREATE TABLE public.canary (alive boolean); CREATE ROLE alice LOGIN;
          SELECT recur.grant_access('alice', 'author');

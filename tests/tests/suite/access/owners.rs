@@ -32,10 +32,11 @@ fn an_action_can_not_be_made_in_the_name_of_a_role_that_one_is_no_member_of() {
         );
     }
     author.batch(&insert("team"));
+    // Nor given to one.
     author.assert_error(
-        "UPDATE recur.recurring_actions SET owner = 'author'",
-        "22023",
-        "invalid change \"owner\": this column is maintained by pg_recur",
+        "UPDATE recur.recurring_actions SET owner = 'victim'",
+        "42501",
+        "invalid owner \"victim\": author may not SET ROLE to this role",
     );
     // A superuser who acts as a role is that role.
     admin.batch("SET ROLE author");
@@ -121,9 +122,9 @@ fn a_dump_has_the_new_name_of_a_renamed_role() {
     let cluster = Cluster::start();
     let mut admin = prepare(&cluster);
     admin.batch("ALTER ROLE victim RENAME TO survivor");
-    // The maintenance worker looks when it starts, and now and then.
+    // The first dispatcher looks when it starts, and now and then; a maintenance process does the rest.
     let restart = "SELECT count(pg_terminate_backend(pid)) FROM recur.workers
-                    WHERE database = current_database() AND kind = 'maintenance'";
+                    WHERE database = current_database() AND kind = 'dispatcher'";
     eventually("the worker is there", || {
         admin.value::<i64>(restart, &[]) == 1
     });

@@ -13,7 +13,12 @@ const SECRET: &str = "TOP-SECRET";
 const KNOWN: &str = "known";
 
 /// Views whose rows belong to no owner: nothing in them needs to be hidden.
-const WITHOUT_OWNER: [&str; 2] = ["recur.stats", "recur.workers"];
+const WITHOUT_OWNER: [&str; 4] = [
+    "recur.monitoring",
+    "recur.settings",
+    "recur.stats",
+    "recur.workers",
+];
 
 /// A database in which `victim` has rows in every table, and one login role for each level, named like it. `stranger`
 /// has no level, and may look up names in both schemas.
@@ -35,11 +40,12 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
         "SELECT recur.create('{KNOWN}', 'at 2099-01-01T00:00:00', '{KNOWN}', '{KNOWN}', '{{\"k\": \"{SECRET}\"}}',
                              description => '{SECRET}', subject => '{KNOWN}', contact => '{SECRET}',
                              labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
-         SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions"
+         SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions;
+         SELECT recur.set_journey('{KNOWN}', '1', '{{\"{SECRET}\": {{\"type\": \"{SECRET}\"}}}}')"
     ));
     // Dispatches in every state: pending, running, completed and failed.
     victim.batch(&format!(
-        "SELECT recur.trigger(id) FROM recur.recurring_actions, generate_series(1, 4);
+        "SELECT recur.trigger(id, overlap => 'allow') FROM recur.recurring_actions, generate_series(1, 4);
          SELECT recur.complete(id, attempt, '{{\"k\": \"{SECRET}\"}}') FROM recur.claim(consumer => '{SECRET}');
          SELECT recur.fail(id, attempt, '{SECRET}', retry => false) FROM recur.claim(consumer => '{SECRET}');
          SELECT recur.claim(consumer => '{SECRET}')"
@@ -113,6 +119,11 @@ pub(super) fn calls(session: &mut Session, id: &str) -> Vec<(String, String)> {
 fn every_table_hides_the_rows_of_others() {
     let cluster = Cluster::start();
     let mut admin = prepare(&cluster);
+    admin.batch(
+        "INSERT INTO recur_internal.test_clock (ahead) VALUES ('0');
+         SELECT recur.set_setting('retention', '1d'); SELECT recur.set_quota('t', 5);
+         SELECT recur.create('watched', '@daily', 'p', 'a', max_silence => '1 day')",
+    );
     let relations = relations(&mut admin);
     let empty: Vec<&String> = relations
         .iter()
@@ -153,15 +164,17 @@ fn every_table_hides_the_rows_of_others() {
             "recur.dead_letters",
             "recur.dispatches",
             "recur.events",
+            "recur.journeys",
             "recur.overview",
             "recur.recurring_actions",
         ];
-        let expected = match level {
+        let mut expected = match level {
             "ticker" => Vec::new(),
             "monitor" => WITHOUT_OWNER.to_vec(),
-            "admin" => [of_owners, &WITHOUT_OWNER].concat(),
-            _ => of_owners.to_vec(),
+            "admin" => [of_owners, &WITHOUT_OWNER, &["recur.quotas"]].concat(),
+            _ => [of_owners, &["recur.settings"]].concat(),
         };
+        expected.sort_unstable();
         assert_eq!(seen_by_level, expected, "{level}");
         let writable = writable(&mut admin, level);
         let expected: &[&str] = match level {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 fn versions(session: &mut Session, action: Uuid) -> Vec<(i32, Option<Value>, Option<Uuid>)> {
     session
         .rows(
-            "SELECT version, context, dispatch_id FROM recur.context_history($1, 200)",
+            "SELECT version, context, dispatch_id FROM recur.context_history($1::uuid, 200)",
             &[&action],
         )
         .iter()

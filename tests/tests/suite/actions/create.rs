@@ -111,6 +111,7 @@ fn choices_numbers_and_intervals_out_of_range_are_refused() {
     for (name, allowed) in [
         ("on_dst_gap", "roll_forward or skip"),
         ("on_dst_fold", "first, second or both"),
+        ("count_runs", "dispatched or completed"),
         ("misfire", "once, skip or all"),
         ("overlap", "allow, skip, queue_one or cancel_previous"),
         ("keep_history", "all, failures or none"),
@@ -119,7 +120,13 @@ fn choices_numbers_and_intervals_out_of_range_are_refused() {
         let message = format!("invalid {name} \"maybe\": must be {allowed}");
         refused(&mut session, &format!("{name} => 'maybe'"), &message, "");
     }
-    for name in ["max_runs", "catchup_limit", "horizon_count", "max_attempts"] {
+    for name in [
+        "max_runs",
+        "catchup_limit",
+        "horizon_count",
+        "max_attempts",
+        "error_threshold",
+    ] {
         for value in ["0", "-1"] {
             let message = format!("invalid {name} \"{value}\": must be at least 1");
             refused(&mut session, &format!("{name} => {value}"), &message, "");
@@ -131,6 +138,9 @@ fn choices_numbers_and_intervals_out_of_range_are_refused() {
         ("lease", "00:00:00", "longer than nothing"),
         ("horizon", "-01:00:00", "longer than nothing"),
         ("mute_interval", "00:00:00", "longer than nothing"),
+        ("late_after", "00:00:00", "longer than nothing"),
+        ("max_runtime", "00:00:00", "longer than nothing"),
+        ("max_silence", "00:00:00", "longer than nothing"),
     ] {
         let message = format!("invalid {name} \"{value}\": must be {problem}");
         let hint = format!("Give {name} as an interval such as '5 minutes'.");
@@ -294,6 +304,7 @@ fn every_column_is_an_argument() {
         "name": "everything", "namespace": "ns", "tenant": "t", "subject": "invoice 7", "description": "all of it",
         "labels": {"team": "billing"}, "schedule": "0 9 * * MON-FRI", "timezone": "Europe/Berlin",
         "starts_at": "2100-01-01T00:00:00+00:00", "ends_at": "2101-01-01T00:00:00+00:00", "max_runs": 5,
+        "count_runs": "completed",
         "on_dst_gap": "skip", "on_dst_fold": "both", "provider": "mailer", "action_type": "report",
         "payload": {"to": ["a", "b"], "nested": {"x": 1.5}}, "metadata": {"k": "v"},
         "dedup_key": "{{recurring_id}}-{{execution_time}}", "context": {"seen": 0}, "enabled": false,
@@ -301,7 +312,10 @@ fn every_column_is_an_argument() {
         "overlap": "queue_one", "jitter": "00:00:10", "horizon": "2 days", "horizon_count": 3, "max_attempts": 9,
         "retry_backoff": {"base": "1 second", "factor": 3, "cap": "1 minute"}, "lease": "00:10:00", "priority": -4,
         "lock_group": "one", "notify_channel": "elsewhere", "primary_agent": "p1", "fallback_agent": "f1",
-        "contact": "ops@example.org", "mute": true, "mute_interval": "01:00:00", "keep_history": "failures"
+        "fallback_after": "00:02:00",
+        "contact": "ops@example.org", "mute": true, "mute_interval": "01:00:00", "error_threshold": 2,
+        "record_events": "failed, cancelled",
+        "late_after": "00:10:00", "max_runtime": "02:00:00", "max_silence": "1 day", "keep_history": "failures"
     }"#;
     let wanted: Value = serde_json::from_str(values).unwrap();
     let named: Vec<String> = arguments

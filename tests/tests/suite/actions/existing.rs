@@ -213,7 +213,8 @@ fn a_tenant_has_no_more_than_its_quota() {
     let full = (
         "53400".to_owned(),
         "tenant \"t\" has all of the 3 actions that it may have".to_owned(),
-        "Delete an action, or raise recur.max_actions_per_tenant.".to_owned(),
+        "Delete an action, or raise recur.max_actions_per_tenant or the quota of the tenant."
+            .to_owned(),
     );
     assert_eq!(session.error_with(make, &[&"d", &"t"]), full);
     // Another tenant has places of its own, and can't be emptied into this one.

@@ -75,7 +75,9 @@ fn a_text_of_a_megabyte_is_refused_by_its_argument() {
     for column in &columns {
         let change = "SELECT recur.update($1::uuid, jsonb_build_object($2::text, $3::text))";
         let (state, message, _) = session.error_with(change, &[&id, column, &text]);
-        assert_eq!(state, "22023", "{column}: {message}");
+        // A role of such a name is none that one may act as.
+        let expected = if column == "owner" { "42501" } else { "22023" };
+        assert_eq!(state, expected, "{column}: {message}");
         assert!(message.starts_with("invalid ") && message.contains(column));
         assert!(message.len() < 600, "{column}: {} bytes", message.len());
     }
@@ -172,7 +174,7 @@ fn taking_objects(action: Uuid, running: Uuid) -> [String; 12] {
         "SELECT recur.enqueue('p', 'a', $1, dedup_key => 'k')".to_owned(),
         "SELECT recur.enqueue('p', 'a', $1, dedup_key => 'k')".to_owned(),
         "SELECT recur.receive('p', 'a', '', headers => $1)".to_owned(),
-        format!("SELECT recur.trigger('{action}'::uuid, $1)"),
+        format!("SELECT recur.trigger('{action}'::uuid, $1, overlap => 'allow')"),
         format!(
             "SELECT recur.update('{action}'::uuid, jsonb_build_object('payload', $1, 'context', $1))"
         ),
@@ -273,7 +275,7 @@ fn json_of_two_megabytes_is_refused_by_its_argument() {
             "headers",
         ),
         (
-            format!("SELECT recur.trigger('{action}'::uuid, $1)"),
+            format!("SELECT recur.trigger('{action}'::uuid, $1, overlap => 'allow')"),
             "payload",
         ),
         (

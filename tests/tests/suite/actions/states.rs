@@ -73,9 +73,11 @@ fn what_has_ended_is_resumed_only_after_its_end_was_moved() {
         session.error_with("SELECT recur.pause($1::uuid)", &[&id]).1,
         "action \"n\" has ended"
     );
-    update(&mut session, id, json!({"max_runs": 6}));
-    session.execute("SELECT recur.resume($1::uuid)", &[&id]);
-    assert_eq!(row(&mut session, id)["ended_reason"], Value::Null);
+    let revived = update(&mut session, id, json!({"max_runs": 6}));
+    assert_eq!(
+        (&revived["enabled"], &revived["ended_reason"]),
+        (&json!(true), &Value::Null)
+    );
     session.batch("SELECT recur.pause(id) FROM recur.recurring_actions");
     session.batch(
         "UPDATE recur_internal.definitions SET starts_at = '2020-01-01Z', ends_at = '2020-06-01Z'",
@@ -159,6 +161,12 @@ fn bulk_forms_return_what_they_touched() {
         &[],
     );
     assert_eq!(reason, "move");
+    // What was paused by itself stays so, and edits do not make it one of many.
+    session.batch(
+        "SELECT recur.create('e', '@daily', 'p', 'a'); SELECT recur.pause('e', 'by itself');
+         SELECT recur.update(id, '{\"paused_reason\": \"edited\", \"schedule\": \"@hourly\"}')
+           FROM recur.recurring_actions WHERE name IN ('c', 'e')",
+    );
     // Those that have ended, or would have nothing to do, are left as they are.
     session.batch(
         "UPDATE recur_internal.timers SET ended_reason = 'expired'
@@ -185,7 +193,7 @@ fn bulk_forms_return_what_they_touched() {
     assert_eq!((running, next), (2, 2));
     assert_eq!(
         session.count("recur.events WHERE kind = 'action.paused'"),
-        4
+        5
     );
 }
 

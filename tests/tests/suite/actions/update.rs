@@ -66,6 +66,11 @@ fn null_clears_what_may_be_empty_and_is_refused_elsewhere() {
         "fallback_agent",
         "dedup_key",
         "mute_interval",
+        "error_threshold",
+        "record_events",
+        "late_after",
+        "max_runtime",
+        "max_silence",
     ] {
         assert_eq!(
             update(&mut session, id, json!({key: null}))[key],
@@ -109,8 +114,10 @@ fn columns_that_pg_recur_maintains_can_not_be_changed() {
     let id = create_to_change(&mut session);
     for key in [
         "id",
-        "owner",
         "duplicate",
+        "journey",
+        "journey_version",
+        "start_state",
         "context_version",
         "ended_reason",
         "next_run_at",
@@ -118,6 +125,11 @@ fn columns_that_pg_recur_maintains_can_not_be_changed() {
         "run_count",
         "completed_count",
         "failed_count",
+        "interactive_count",
+        "failed_in_a_row",
+        "failing_since",
+        "last_run_error",
+        "last_run_error_at",
         "error_count",
         "last_error",
         "last_error_at",
@@ -140,7 +152,7 @@ fn columns_that_pg_recur_maintains_can_not_be_changed() {
           WHERE attrelid = 'recur.recurring_actions'::regclass AND attnum > 0 AND attname <> ALL ($1)",
         &[&writable],
     );
-    assert_eq!(maintained, 16);
+    assert_eq!(maintained, 24);
 }
 
 #[test]

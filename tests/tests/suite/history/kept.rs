@@ -1,8 +1,7 @@
-//! What is kept and counted of finished dispatches, and when the contact of an action is notified.
+//! What is kept and counted of finished dispatches.
 
 use pg_recur_tests::Cluster;
 use pg_recur_tests::queue::{claim_this, idle_action, queue_for, status};
-use serde_json::Value;
 
 #[test]
 fn what_is_kept_follows_keep_history_and_all_is_counted() {
@@ -42,40 +41,6 @@ fn what_is_kept_follows_keep_history_and_all_is_counted() {
             (1, 1, kept)
         );
     }
-}
-
-#[test]
-fn the_contact_is_notified_of_every_third_failure_in_a_row() {
-    let cluster = Cluster::quiet();
-    let mut session = cluster.database("app");
-    let action = idle_action(&mut session, ", contact => 'ops@example.com'");
-    let notified =
-        "SELECT count(*) FROM recur.events WHERE kind = 'owner.notified' AND action_id = $1";
-    for (outcome, expected) in [
-        ("fail", 0),
-        ("fail", 0),
-        ("fail", 1),
-        ("fail", 1),
-        ("complete", 1),
-        ("fail", 1),
-        ("fail", 1),
-        ("fail", 2),
-    ] {
-        let id = queue_for(&mut session, action);
-        claim_this(&mut session, id);
-        session.batch(&if outcome == "fail" {
-            format!("SELECT recur.fail('{id}', 1, 'x', false)")
-        } else {
-            format!("SELECT recur.complete('{id}', 1)")
-        });
-        let events: i64 = session.value(notified, &[&action]);
-        assert_eq!(events, expected, "{outcome}");
-    }
-    let detail: Value = session.value(
-        "SELECT detail FROM recur.events WHERE kind = 'owner.notified' LIMIT 1",
-        &[],
-    );
-    assert_eq!(detail["problem"], "3 dispatches in a row have failed");
 }
 
 #[test]
