@@ -3,9 +3,13 @@
 CREATE VIEW recur_internal.dispatch_templates AS
 SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type,
        d.payload,
-       d.metadata || jsonb_object(ARRAY['_recurring_dispatch', 'true', '_recurring_id', d.id::text]) AS metadata,
-       d.dedup_key, d.primary_agent, d.fallback_agent, d.priority, d.lock_group, d.notify_channel, d.max_attempts,
-       d.lease
+       CASE WHEN d.journey IS NULL THEN nullif(d.metadata, '{}')
+            ELSE d.metadata || jsonb_object(ARRAY['_journey', d.journey, '_journey_version', d.journey_version,
+                                                  '_start_state', d.start_state]) END AS metadata,
+       d.dedup_key, d.primary_agent, d.fallback_agent,
+       CASE WHEN d.fallback_agent IS NOT NULL THEN d.fallback_after END AS fallback_after,
+       d.priority, d.lock_group, d.notify_channel, d.record_events, d.max_attempts,
+       nullif(d.lease, recur_internal.default_lease()) AS lease
   FROM recur_internal.definitions AS d;
 COMMENT ON VIEW recur_internal.dispatch_templates IS 'Internal: what each dispatch of an action is made of';
 COMMENT ON COLUMN recur_internal.dispatch_templates.definition IS 'Where the definition is stored';

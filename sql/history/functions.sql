@@ -14,12 +14,10 @@ CREATE FUNCTION recur.context_history(id uuid, "limit" int DEFAULT 10)
 AS $$
 DECLARE
     action recur.recurring_actions;
+    known  uuid := recur_internal.action_id(context_history.id::text, NULL, NULL, NULL);
+    most   int := recur_internal.checked_limit(context_history."limit");
 BEGIN
-    SELECT g.* INTO action FROM recur.get(context_history.id) AS g;
-    IF context_history."limit" IS NULL OR context_history."limit" < 1 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid limit "%s": must be at least 1', coalesce(context_history."limit"::text, 'NULL'));
-    END IF;
+    SELECT a.* INTO action FROM recur.recurring_actions AS a WHERE a.id = known;
     RETURN QUERY
     SELECT c.version, c.context, c.dispatch_id, c.actor, c.at
       FROM recur.contexts AS c
@@ -29,11 +27,23 @@ BEGIN
      WHERE action.context_version = 1
        AND NOT EXISTS (SELECT FROM recur.contexts AS c WHERE c.action_id = action.id AND c.version = 1)
      ORDER BY 1 DESC
-     LIMIT context_history."limit";
+     LIMIT most;
 END
 $$;
-COMMENT ON FUNCTION recur.context_history IS
+COMMENT ON FUNCTION recur.context_history(uuid, int) IS
     'The contexts that an action has had, the latest first, with the role that wrote each. The last hundred are kept';
+CREATE FUNCTION recur.context_history(
+    action text, "limit" int DEFAULT 10, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
+    subject text DEFAULT NULL
+) RETURNS TABLE (version int, context jsonb, dispatch_id uuid, actor text, at timestamptz)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT h.* FROM recur.context_history(recur_internal.action_id(action, namespace, tenant, subject),
+                                         recur_internal.checked_limit("limit")) AS h
+$$;
+COMMENT ON FUNCTION recur.context_history(text, int, text, text, text) IS
+    'The contexts that the action with this name or id has had, the latest first';
 
 CREATE FUNCTION recur_internal.retention() RETURNS interval
     LANGUAGE c STABLE
@@ -47,7 +57,7 @@ CREATE FUNCTION recur.purge(older_than interval DEFAULT recur_internal.retention
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    before timestamptz := clock_timestamp() - purge.older_than;
+    before timestamptz := recur.clock() - purge.older_than;
     purged bigint;
 BEGIN
     IF purge.older_than IS NULL OR purge.older_than < interval '0' THEN

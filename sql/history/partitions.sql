@@ -42,9 +42,8 @@ CREATE FUNCTION recur_internal.history_partition() RETURNS smallint
     AS 'MODULE_PATHNAME', 'history_partition_wrapper';
 COMMENT ON FUNCTION recur_internal.history_partition IS 'Internal: the partition that history is written to now';
 
--- The maintenance worker calls it.
-CREATE FUNCTION recur_internal.open_next_partition(retention interval, at timestamptz) RETURNS boolean
-    LANGUAGE plpgsql
+CREATE FUNCTION recur_internal.next_partition(retention interval, at timestamptz) RETURNS smallint
+    LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -53,26 +52,45 @@ DECLARE
     following  smallint;
     closed_at  timestamptz;
 BEGIN
-    -- A table lock, not an advisory one, which any role could take.
-    LOCK TABLE recur_internal.history_partitions IN SHARE ROW EXCLUSIVE MODE;
     SELECT h.* INTO current FROM recur_internal.history_partitions AS h ORDER BY h.opened_at DESC LIMIT 1;
     IF NOT FOUND THEN
-        INSERT INTO recur_internal.history_partitions (partition, opened_at) VALUES (0, open_next_partition.at);
-        RETURN true;
+        RETURN 0;
     END IF;
-    IF open_next_partition.at < current.opened_at + open_next_partition.retention / 7 THEN
-        RETURN false;
+    IF next_partition.at < current.opened_at + next_partition.retention / 7 THEN
+        RETURN NULL;
     END IF;
     following := (current.partition + 1) % partitions;
     -- The following partition was written until the one behind it was opened.
     SELECT max(h.opened_at) INTO closed_at
       FROM recur_internal.history_partitions AS h WHERE h.partition = (following + 1) % partitions;
-    IF closed_at > open_next_partition.at - open_next_partition.retention
+    IF closed_at > next_partition.at - next_partition.retention
        AND EXISTS (SELECT FROM recur_internal.history_partitions AS h WHERE h.partition = following) THEN
+        RETURN NULL;
+    END IF;
+    RETURN following;
+END
+$$;
+COMMENT ON FUNCTION recur_internal.next_partition IS
+    'Internal: the partition of the history that is to be opened at this time; NULL if none is';
+
+-- The maintenance process calls it.
+CREATE FUNCTION recur_internal.open_next_partition(retention interval, at timestamptz) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    following smallint;
+BEGIN
+    -- A table lock, not an advisory one, which any role could take.
+    LOCK TABLE recur_internal.history_partitions IN SHARE ROW EXCLUSIVE MODE;
+    following := recur_internal.next_partition(open_next_partition.retention, open_next_partition.at);
+    IF following IS NULL THEN
         RETURN false;
     END IF;
-    EXECUTE format('TRUNCATE recur_internal.finished_dispatches_%1$s, recur_internal.events_%1$s', following);
-    DELETE FROM recur_internal.history_partitions AS h WHERE h.partition = following;
+    IF EXISTS (SELECT FROM recur_internal.history_partitions) THEN
+        EXECUTE format('TRUNCATE recur_internal.finished_dispatches_%1$s, recur_internal.events_%1$s', following);
+        DELETE FROM recur_internal.history_partitions AS h WHERE h.partition = following;
+    END IF;
     INSERT INTO recur_internal.history_partitions (partition, opened_at) VALUES (following, open_next_partition.at);
     RETURN true;
 END

@@ -1,6 +1,6 @@
 -- What happens to dispatches without a report of their consumer.
 
-CREATE FUNCTION recur_internal.expire_leases(at timestamptz DEFAULT clock_timestamp(), "limit" int DEFAULT 10000)
+CREATE FUNCTION recur_internal.expire_leases(at timestamptz DEFAULT recur.clock(), "limit" int DEFAULT 10000)
     RETURNS bigint
     LANGUAGE c STRICT
     SET search_path = pg_catalog, pg_temp
@@ -13,7 +13,8 @@ CREATE FUNCTION recur.recover(max_age interval) RETURNS bigint
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'recover_wrapper';
 COMMENT ON FUNCTION recur.recover IS
-    'Gives up the runs, of all owners, that started longer ago than max_age: they fail for good. Returns how many';
+    'Gives up the runs, of all owners, that have given no sign of life for max_age, neither been claimed nor extended: '
+    'they fail for good. Returns how many';
 
 CREATE FUNCTION recur.cancel(INOUT id uuid, reason text DEFAULT NULL, OUT attempt int, OUT status text,
                              OUT available_at timestamptz, OUT cancel_requested boolean)

@@ -2,11 +2,12 @@
 
 use super::errors::ActionError;
 use super::store::{self, Definition, LockedTimer};
+use crate::queue::runs;
 use crate::runtime::settings;
 use chrono::{DateTime, Utc};
 use recur_core::decide::{self, Decision, Due, Mode};
 use recur_core::definition::{self, Compiled};
-use recur_core::policy::Policy;
+use recur_core::policy::{Horizon, Policy};
 use recurrence::ScheduleCache;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,12 +28,15 @@ pub type Decided<'a> = (&'a LockedTimer, Decision);
 struct Evaluated<'a> {
     timer: &'a LockedTimer,
     max_runs: Option<i32>,
+    counts_completed: bool,
     owner_id: i32,
+    weight: usize,
     definition: Compiled,
 }
 
 /// Decides for each timer. Timers that are left to their instant, and those of invalid definitions, have no decision;
-/// errors of definitions are added to `errors`. Each timer fires at most `share` occurrences.
+/// errors of definitions are added to `errors`. Each timer fires at most `share` occurrences, fewer if their payloads
+/// are large.
 pub fn decide_all<'a>(
     locked: &'a [LockedTimer],
     definitions: &HashMap<Uuid, Definition>,
@@ -51,20 +55,33 @@ pub fn decide_all<'a>(
         }
         Mode::Stage { .. } => HashMap::new(),
     };
+    let counting = evaluated.iter().filter(|one| one.counts_completed);
+    let completed = match mode {
+        Mode::Due => runs::count(counting.map(|one| one.timer.action).collect()),
+        Mode::Stage { .. } => HashMap::new(),
+    };
     let ahead = AheadByOwner::of(definitions);
     let decisions = evaluated.iter().filter_map(|one| {
+        let counted = completed
+            .get(&one.timer.action)
+            .copied()
+            .unwrap_or_default();
         let due = Due {
             recurrence: &one.definition.recurrence,
             next_run_at: one.timer.next_run_at,
             ahead: one.timer.ahead,
-            run_count: one.timer.run_count,
+            run_count: match one.counts_completed {
+                true => counted.taken(),
+                false => one.timer.run_count,
+            },
             max_runs: one.max_runs.map(i64::from),
+            completed: one.counts_completed.then_some(counted.completed),
             policy: ahead.limited(one),
             unfinished: unfinished
                 .get(&one.timer.action)
                 .copied()
                 .unwrap_or_default(),
-            share,
+            share: share / one.weight,
         };
         Some((one.timer, decide::decide(&due, now, mode)?))
     });
@@ -89,12 +106,16 @@ impl AheadByOwner {
         AheadByOwner(counted.map(|(owner, n)| (owner, share(n))).collect())
     }
 
-    /// The policy of an action, with a horizon that keeps within the share.
+    /// The policy of an action, with a horizon that keeps within the share: at least one dispatch, if there is a share.
     fn limited(&self, one: &Evaluated) -> Policy {
         let policy = one.definition.policy;
         let share = self.0.get(&one.owner_id).copied().unwrap_or(usize::MAX);
+        let count = match share.min(Horizon::LARGEST_COUNT) {
+            0 => 0,
+            share => (share / one.weight).max(1),
+        };
         Policy {
-            horizon: policy.horizon.and_then(|horizon| horizon.limited(share)),
+            horizon: policy.horizon.and_then(|horizon| horizon.limited(count)),
             ..policy
         }
     }
@@ -116,7 +137,9 @@ fn evaluate<'a>(
             Ok(definition) => evaluated.push(Evaluated {
                 timer,
                 max_runs: stored.max_runs,
+                counts_completed: stored.counts_completed,
                 owner_id: stored.owner_id,
+                weight: stored.weight(),
                 definition,
             }),
             // An invalid definition can still be mended before its instant.

@@ -1,18 +1,21 @@
 //! Errors of actions: they are kept on the action, recorded as events, and in the end pause the action.
 
-use crate::history::events::{self, WorkerEvents};
+use crate::alerts::contacts::{self, Message, RECIPIENT_COLUMNS, RECIPIENT_WIDTH, Recipient};
+use crate::history::events::WorkerEvents;
 use crate::pg::query::{pg_uuids, queries};
 use crate::pg::time;
 use crate::pg::transaction::Failure;
-use crate::runtime::settings;
+use crate::runtime::{clock, settings};
 use chrono::{DateTime, Utc};
 use recur_core::event::EventKind;
+use recur_core::notice::{Problem, Streak};
 use serde_json::json;
 use std::collections::HashMap;
 use uuid::Uuid;
 
 queries! {
-    RECORD_ERRORS = "dispatch/queries/record_errors.sql" (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
+    RECORD_ERRORS = "dispatch/queries/record_errors.sql" {recipient: RECIPIENT_COLUMNS}
+        (UUIDARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, INT4OID);
 }
 
 /// Why an action could not be dispatched.
@@ -50,40 +53,73 @@ pub fn record(errors: Vec<ActionError>, now: DateTime<Utc>) {
     let by_action: HashMap<Uuid, &ActionError> =
         errors.iter().map(|error| (error.action, error)).collect();
     let mut new_events = WorkerEvents::default();
-    let mut problems = Vec::new();
-    for one in recorded {
+    let mut messages = Vec::new();
+    for one in &recorded {
+        let action = one.recipient.action;
         let Some(ActionError {
             sqlstate, message, ..
-        }) = by_action.get(&one.action)
+        }) = by_action.get(&action)
         else {
             continue;
         };
         pgrx::warning!(
-            "pg_recur dispatcher: action failed action={} sqlstate={sqlstate} errors_in_a_row={} paused={} \
+            "pg_recur dispatcher: action failed action={action} sqlstate={sqlstate} errors_in_a_row={} paused={} \
              message={message:?}",
-            one.action,
             one.errors_in_a_row,
             one.paused
         );
         let detail = json!({ "error": message, "sqlstate": sqlstate, "errors_in_a_row": one.errors_in_a_row });
-        new_events.add(one.action, EventKind::Failed, &detail);
+        new_events.add(action, EventKind::Failed, &detail);
         if one.paused {
             let detail = json!({ "reason": format!("{} errors in a row", one.errors_in_a_row) });
-            new_events.add(one.action, EventKind::Paused, &detail);
+            new_events.add(action, EventKind::Paused, &detail);
         }
-        if one.paused || one.errors_in_a_row == settings::error_threshold() {
-            problems.push((one.action, message.clone()));
+        if one.is_notified() {
+            messages.push(one.message(message));
         }
     }
     new_events.record();
-    events::notify_contacts(problems);
+    contacts::tell(&messages, clock::now());
 }
 
 /// What became of an action whose error was recorded.
 struct RecordedError {
-    action: Uuid,
+    recipient: Recipient,
     errors_in_a_row: i32,
     paused: bool,
+    /// The occurrence that could not be dispatched.
+    since: Option<DateTime<Utc>>,
+}
+
+impl RecordedError {
+    /// An action that is paused is news, however many errors there were before.
+    fn is_notified(&self) -> bool {
+        let streak = match self.paused {
+            true => Streak {
+                in_a_row: i32::MAX,
+                new: i32::MAX,
+            },
+            false => Streak {
+                in_a_row: self.errors_in_a_row,
+                new: 1,
+            },
+        };
+        self.recipient.is_notified(streak, clock::now())
+    }
+
+    fn message(&self, error: &str) -> Message<'_> {
+        let report = self.recipient.report(self.since);
+        Message {
+            recipient: &self.recipient,
+            kind: EventKind::Notified,
+            notice: report.failing(Problem::Dispatching {
+                error,
+                is_paused: self.paused,
+            }),
+            dispatch: None,
+            alarm: None,
+        }
+    }
 }
 
 /// Keeps each error on its action, and pauses actions as `recur.pause_after_errors` says.
@@ -97,9 +133,10 @@ fn store(errors: &[ActionError], now: DateTime<Utc>) -> Vec<RecordedError> {
     ];
     RECORD_ERRORS.with(|query| {
         query.rows(&arguments, |row| RecordedError {
-            action: row.uuid(1),
-            errors_in_a_row: row.required(2),
-            paused: row.required(3),
+            recipient: Recipient::read(row),
+            errors_in_a_row: row.required(RECIPIENT_WIDTH + 1),
+            paused: row.required(RECIPIENT_WIDTH + 2),
+            since: row.instant(RECIPIENT_WIDTH + 3),
         })
     })
 }

@@ -1,16 +1,22 @@
 //! Dispatches that no schedule asked for: triggered by hand, or backfilled.
 
 use super::store::{self, Definition, NewDispatch};
-use crate::access::{self, Visible};
+use crate::access::{self, Actor, Visible};
+use crate::alerts::alarms;
+use crate::history::events::{self, DispatchEvent, WorkerEvents};
 use crate::pg::error::{self, OrRaise, SqlError, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
-use crate::pg::query::{pg_uuid, pg_uuids, plain_uuid, queries};
+use crate::pg::query::{Row, pg_uuid, pg_uuids, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
 use crate::pg::time;
 use crate::queue::announce::{self, ANNOUNCED_COLUMNS, Announceable};
-use crate::runtime::engine;
+use crate::queue::limits;
+use crate::queue::outcomes;
+use crate::queue::overlap;
+use crate::queue::runs::{self, Runs};
 use crate::runtime::environment::environment;
+use crate::runtime::{clock, engine};
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::check_for_interrupts;
 use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
@@ -18,20 +24,26 @@ use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
 use recur_core::action::check_object;
 use recur_core::backfill::{Backfill, Nothing};
+use recur_core::decide::EndReason;
 use recur_core::definition;
 use recur_core::dispatch_id;
+use recur_core::event::EventKind;
 use recur_core::notify::Announcement;
+use recur_core::policy::Overlap;
 use recurrence::{Recurrence, ScheduleCache};
+use serde_json::json;
 use std::collections::HashSet;
 use uuid::Uuid;
 
 queries! {
+    OVERLAP_POLICY = "dispatch/queries/overlap_policy.sql" (UUIDOID, INT4ARRAYOID);
     LOCK_DEFINITION = "dispatch/queries/lock_definition.sql" (UUIDOID, INT4ARRAYOID);
     INSERT_MANUAL = "dispatch/queries/insert_manual.sql" {announced: ANNOUNCED_COLUMNS}
         (UUIDOID, UUIDOID, TIMESTAMPTZOID, JSONBOID);
     LOCK_TIMER = "dispatch/queries/lock_timer.sql" (UUIDOID, INT4ARRAYOID);
     EXISTING_DISPATCHES = "dispatch/queries/existing_dispatches.sql" (UUIDARRAYOID);
-    SET_LAST_RUN = "dispatch/queries/set_last_run.sql" (UUIDOID, TIMESTAMPTZOID);
+    SET_LAST_RUN = "dispatch/queries/set_last_run.sql" {reason: EndReason::Exhausted.as_str()}
+        (UUIDOID, TIMESTAMPTZOID, INT8OID);
 }
 
 type Instant = DateTime<Utc>;
@@ -41,28 +53,77 @@ fn unknown_action(action: Uuid) -> SqlError {
         .with_hint("recur.list() shows the actions that you can see.")
 }
 
-/// `recur.trigger(id, payload)`.
+/// `recur.trigger(id, payload, overlap)`.
 #[pg_extern(sql = false)]
-fn trigger(id: Option<PgUuid>, payload: Option<Jsonb>) -> PgUuid {
+fn trigger(id: Option<PgUuid>, payload: Option<Jsonb>, overlap: Option<&str>) -> PgUuid {
     let action = plain_uuid(given("id", id).or_raise());
     if let Some(payload) = &payload {
         check_object("payload", payload, &environment()).or_raise();
     }
-    let visible = access::visible();
+    let overlap = overlap.map(|overlap| overlap.parse::<Overlap>().or_raise());
+    let (visible, actor) = (access::visible(), Actor::current());
     let _pins = PlannerPins::set();
-    let dispatch = engine::as_engine(|| insert_manual(action, payload, &visible));
+    let dispatch = engine::as_engine(|| {
+        make_room(action, overlap, &visible, &actor)?;
+        insert_manual(action, payload, &visible, &actor)
+    });
     pg_uuid(dispatch.or_raise())
+}
+
+/// Follows the overlap policy: raises an error if a dispatch must give way to those that are unfinished, or cancels
+/// them. The lock on the timer keeps the dispatcher, and other sessions that trigger the action, away meanwhile.
+fn make_room(
+    action: Uuid,
+    asked: Option<Overlap>,
+    visible: &Visible,
+    actor: &Actor,
+) -> Result<(), SqlError> {
+    let arguments = [pg_uuid(action).into(), visible.parameter().into()];
+    let read = |row: &Row| (row.required::<String>(1), row.required::<String>(2));
+    let (name, policy) = OVERLAP_POLICY
+        .with(|query| query.row(&arguments, read))
+        .ok_or_else(|| unknown_action(action))?;
+    let policy = asked.map_or_else(|| policy.parse(), Ok)?;
+    if !policy.needs_unfinished() {
+        return Ok(());
+    }
+    LOCK_TIMER
+        .with(|query| query.row(&arguments, |_| ()))
+        .ok_or_else(|| unknown_action(action))?;
+    let now = clock::now();
+    let unfinished = store::unfinished(vec![action], now);
+    let unfinished = unfinished.get(&action).copied().unwrap_or_default();
+    if !policy.admits(unfinished) {
+        let state = if unfinished.pending {
+            "pending"
+        } else {
+            "running"
+        };
+        let message = format!(
+            "a dispatch of action \"{name}\" is {state}, and with overlap {policy} another one gives way"
+        );
+        let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+        return Err(SqlError::new(code, message)
+            .with_hint("Trigger it when that one is finished, or with overlap => 'allow'."));
+    }
+    if policy == Overlap::CancelPrevious {
+        overlap::cancel_previous(vec![action], now, "the action was triggered", actor);
+    }
+    Ok(())
 }
 
 fn insert_manual(
     action: Uuid,
     payload: Option<Jsonb>,
     visible: &Visible,
+    actor: &Actor,
 ) -> Result<Uuid, SqlError> {
+    runs::take_place(action, visible)?;
     let arguments = [pg_uuid(action).into(), visible.parameter().into()];
-    let found = LOCK_DEFINITION.with(|query| query.row(&arguments, |_| ()));
-    found.ok_or_else(|| unknown_action(action))?;
-    let now = time::now();
+    let found = LOCK_DEFINITION.with(|query| query.row(&arguments, Watched::read));
+    let watched = found.ok_or_else(|| unknown_action(action))?;
+    limits::check_pending(watched.owner_id)?;
+    let now = clock::now();
     let id = dispatch_id::random(now);
     let arguments = [
         pg_uuid(id).into(),
@@ -73,7 +134,49 @@ fn insert_manual(
     let inserted = INSERT_MANUAL.with(|query| query.row(&arguments, Announceable::read));
     let dispatch = inserted.ok_or_else(|| unknown_action(action))?;
     announce::announce(dispatch.announcement().as_slice());
+    watched.note(action, &[(id, now)], "manual", actor);
     Ok(id)
+}
+
+/// What is to be noted when dispatches of an action are made by hand.
+struct Watched {
+    owner_id: i32,
+    record_events: Option<String>,
+    has_alarms: bool,
+}
+
+impl Watched {
+    fn read(row: &Row) -> Watched {
+        Watched {
+            owner_id: row.required(1),
+            record_events: row.get(2),
+            has_alarms: row.required(3),
+        }
+    }
+
+    /// Records who made the dispatches: (dispatch, occurrence). Lets alarms look at them in time.
+    fn note(&self, action: Uuid, dispatches: &[(Uuid, Instant)], trigger: &str, actor: &Actor) {
+        if outcomes::is_recorded(self.record_events.as_deref(), EventKind::Triggered) {
+            let events = dispatches.iter().map(|(id, occurrence)| DispatchEvent {
+                dispatch: *id,
+                action: Some(action),
+                owner_id: self.owner_id,
+                detail: json!({ "trigger": trigger, "scheduled_at": time::rfc3339(*occurrence) }),
+            });
+            events::record_dispatches(EventKind::Triggered, &events.collect::<Vec<_>>(), actor);
+        }
+        if self.has_alarms {
+            alarms::look_in_time(action, clock::now());
+        }
+    }
+}
+
+fn note_backfill(action: Uuid, made: &[NewDispatch], visible: &Visible, actor: &Actor) {
+    let arguments = [pg_uuid(action).into(), visible.parameter().into()];
+    if let Some(watched) = LOCK_DEFINITION.with(|query| query.row(&arguments, Watched::read)) {
+        let dispatches: Vec<_> = made.iter().map(|one| (one.id, one.occurrence)).collect();
+        watched.note(action, &dispatches, "backfill", actor);
+    }
 }
 
 const LARGEST_BACKFILL: i32 = 10_000;
@@ -87,15 +190,26 @@ fn backfill(
     from: Option<TimestampWithTimeZone>,
     until: Option<TimestampWithTimeZone>,
     limit: Option<i32>,
+    beyond_max_runs: Option<bool>,
     call: FunctionCallInfo,
 ) {
     let action = plain_uuid(given("id", id).or_raise());
     let range = Range::checked(from, until).or_raise();
-    let limit = checked_limit(limit).or_raise();
-    let visible = access::visible();
+    let most = Most {
+        limit: checked_limit(limit).or_raise(),
+        is_beyond_max_runs: beyond_max_runs.unwrap_or(false),
+    };
+    let (visible, actor) = (access::visible(), Actor::current());
     let result = ResultSet::begin(call);
     let _pins = PlannerPins::set();
-    let made = engine::as_engine(|| dispatch_missing(action, range, limit, &visible)).or_raise();
+    let made = engine::as_engine(|| {
+        let made = dispatch_missing(action, range, most, &visible)?;
+        if let Ok(made) = &made {
+            note_backfill(action, made, &visible, &actor);
+        }
+        Ok::<_, SqlError>(made)
+    });
+    let made = made.or_raise();
     let made = made.unwrap_or_else(|nothing| {
         error::notice(format!("nothing to backfill: {nothing}"), nothing.hint());
         Vec::new()
@@ -105,6 +219,27 @@ fn backfill(
             pg_uuid(one.id).into(),
             time::timestamptz(one.occurrence).into(),
         ]);
+    }
+}
+
+/// How many dispatches a backfill makes at most.
+#[derive(Clone, Copy)]
+struct Most {
+    limit: usize,
+    is_beyond_max_runs: bool,
+}
+
+impl Most {
+    /// How many runs the action has left; None where that does not matter.
+    fn places(self, action: Uuid, definition: &Definition, run_count: i64) -> Option<usize> {
+        let max_runs = i64::from(definition.max_runs.filter(|_| !self.is_beyond_max_runs)?);
+        let taken = match definition.counts_completed {
+            true => runs::count(vec![action])
+                .remove(&action)
+                .map_or(0, Runs::taken),
+            false => run_count,
+        };
+        Some(usize::try_from(max_runs - taken).unwrap_or(0))
     }
 }
 
@@ -133,7 +268,7 @@ impl Range {
         if end < start {
             return Err(before_start());
         }
-        if end > time::now() {
+        if end > clock::now() {
             return Err(SqlError::invalid_argument(
                 "until",
                 &shown(until),
@@ -173,17 +308,23 @@ fn checked_limit(limit: Option<i32>) -> Result<usize, SqlError> {
 fn dispatch_missing(
     action: Uuid,
     range: Range,
-    limit: usize,
+    most: Most,
     visible: &Visible,
 ) -> Result<Result<Vec<NewDispatch>, Nothing>, SqlError> {
     let arguments = [pg_uuid(action).into(), visible.parameter().into()];
-    let timer = LOCK_TIMER.with(|query| query.row(&arguments, |row| row.instant(1)));
-    let next_run_at = timer.ok_or_else(|| unknown_action(action))?;
+    let timer = LOCK_TIMER
+        .with(|query| query.row(&arguments, |row| (row.instant(1), row.required::<i64>(2))));
+    let (next_run_at, run_count) = timer.ok_or_else(|| unknown_action(action))?;
     let mut definitions = store::read_definitions(vec![action]);
     let definition = definitions
         .remove(&action)
         .ok_or_else(|| unknown_action(action))?;
     let recurrence = compile(&definition)?;
+    let places = most.places(action, &definition, run_count);
+    let limit = places.map_or(most.limit, |places| places.min(most.limit));
+    if limit == 0 {
+        return Ok(Err(Nothing::NoRunLeft));
+    }
     let mut made: Vec<NewDispatch> = Vec::new();
     let mut found = 0;
     let mut after = range.from - TimeDelta::microseconds(1);
@@ -216,8 +357,20 @@ fn dispatch_missing(
     let arguments = [
         pg_uuid(action).into(),
         time::timestamptz(latest.occurrence).into(),
+        (made.len() as i64).into(),
     ];
-    SET_LAST_RUN.with(|query| query.execute(&arguments));
+    let is_over = SET_LAST_RUN.with(|query| query.row(&arguments, |row| row.required::<bool>(1)));
+    if is_over == Some(true) {
+        let mut end = WorkerEvents::default();
+        end.add(action, EventKind::Exhausted, &serde_json::json!({}));
+        end.record();
+    }
+    if places == Some(made.len()) {
+        error::notice(
+            "the backfill has used up the runs that max_runs leaves".to_owned(),
+            Some("beyond_max_runs => true goes on nevertheless."),
+        );
+    }
     let announcements: Vec<Announcement> = made
         .iter()
         .map(|one| definition.announcement(one))
@@ -245,7 +398,7 @@ fn insert_page(
     let arguments = [pg_uuids(ids).into()];
     let existing = EXISTING_DISPATCHES.with(|query| query.rows(&arguments, |row| row.uuid(1)));
     let existing: HashSet<Uuid> = existing.into_iter().collect();
-    let clock = time::now();
+    let clock = clock::now();
     let missing = page.iter().map(|at| NewDispatch {
         id: dispatch_id::of_occurrence(action, *at),
         action,

@@ -7,7 +7,7 @@ use crate::runtime::installation;
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
-use recur_core::decide::{Ahead, Unfinished};
+use recur_core::decide::{self, Ahead, Unfinished};
 use recur_core::definition::StoredDefinition;
 use recur_core::notify::Announcement;
 use std::collections::{HashMap, HashSet};
@@ -72,6 +72,8 @@ pub struct LockedTimer {
     pub ahead: Option<Ahead>,
     /// The latest occurrence that has come due.
     pub ran_at: Option<Instant>,
+    /// How often in a row the action could not be dispatched.
+    pub error_count: i32,
 }
 
 impl LockedTimer {
@@ -101,6 +103,7 @@ impl LockedTimer {
                 Some(_) => row.instant(8),
                 None => last_run_at,
             },
+            error_count: row.required(10),
         }
     }
 }
@@ -151,12 +154,25 @@ pub struct Definition {
     pub keeps_history: bool,
     pub tid: RowTid,
     pub owner_id: i32,
+    /// True if max_runs counts completed runs.
+    pub counts_completed: bool,
+    /// The bytes that payload and metadata take in each dispatch.
+    size: i32,
 }
 
 impl Definition {
+    /// As how many dispatches one of this action counts, where their number is limited.
+    pub fn weight(&self) -> usize {
+        decide::weight(self.size.unsigned_abs() as usize)
+    }
+
     /// Are its occurrences dispatched ahead of their time?
     pub fn has_horizon(&self) -> bool {
         self.horizon.is_some() || self.horizon_count.is_some()
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// The part that a decision depends on.
@@ -216,6 +232,8 @@ impl Definition {
             keeps_history: row.required(21),
             tid: row.required(22),
             owner_id: row.required(23),
+            counts_completed: row.required(24),
+            size: row.required(25),
         }
     }
 }
@@ -250,6 +268,7 @@ pub fn unfinished(actions: Vec<Uuid>, now: Instant) -> HashMap<Uuid, Unfinished>
             let unfinished = Unfinished {
                 pending: row.required(2),
                 running: row.required(3),
+                stale: row.required(4),
             };
             (row.uuid(1), unfinished)
         })

@@ -1,11 +1,13 @@
 //! `recur.tick`: what the dispatcher does, callable from anywhere.
 
 use super::batch::{self, Scope, Timers};
-use crate::pg::error::OrRaise;
+use crate::alerts::alarms;
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::planner::PlannerPins;
 use crate::pg::time;
-use crate::runtime::{engine, stats, wakeup};
-use chrono::DateTime;
+use crate::recovery::leases;
+use crate::runtime::{clock, engine, home, shared, stats, wakeup};
+use chrono::{DateTime, Utc};
 use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::iter::TableIterator;
 use pgrx::{name, prelude::*};
@@ -14,6 +16,7 @@ use uuid::Uuid;
 
 /// One call dispatches about this many occurrences and leaves the rest to the next: all of it is one transaction.
 const MOST_PER_TICK: i64 = 100_000;
+const LEASES_AT_ONCE: i32 = 1000;
 
 /// Dispatches everything that is due at `at`, batch by batch, in the caller's transaction.
 #[pg_extern(sql = false)]
@@ -28,9 +31,22 @@ fn tick(
         name!(failed, i64),
     ),
 > {
-    let now = time::instant("at", at).or_raise();
+    let now = time::instant("at", at).and_then(not_ahead).or_raise();
+    home::check().or_raise();
     let _pins = PlannerPins::set();
     let counts = engine::as_engine(|| {
+        // The worker that would do it holds in a test database.
+        if clock::is_for_tests() {
+            while leases::expire(now, LEASES_AT_ONCE, None) > 0 {
+                check_for_interrupts!();
+            }
+        }
+        // Nor is anybody else there to look at alarms where the server has no workers.
+        if clock::is_for_tests() || !shared::available() {
+            while alarms::check(now).is_some_and(|next| next <= now) {
+                check_for_interrupts!();
+            }
+        }
         let mut counts = [0; 4];
         let mut from = DateTime::UNIX_EPOCH;
         let mut is_still_due = false;
@@ -65,6 +81,18 @@ fn tick(
     });
     let [dispatched, skipped, ended, failed] = counts;
     TableIterator::once((dispatched, skipped, ended, failed))
+}
+
+/// Dispatching ahead of time would hand out occurrences that have not come, and advance every schedule past them: only
+/// a test database may.
+fn not_ahead(at: DateTime<Utc>) -> Result<DateTime<Utc>, SqlError> {
+    if at <= clock::now() || clock::is_for_tests() {
+        return Ok(at);
+    }
+    let error = SqlError::invalid_argument("at", &time::shown(at), "must not lie in the future");
+    Err(error.with_hint(
+        "To test what happens later, mark a new database with recur.mark_test_database(): its clock can be set.",
+    ))
 }
 
 /// `recur_internal.dispatch_id(action_id, scheduled_at)`: the id of an occurrence's dispatch.

@@ -3,11 +3,12 @@
 use super::decisions::{self, Decided};
 use super::errors::ActionError;
 use super::store::{self, Advance, Definition, LockedTimer, NewDispatch};
+use crate::access::Actor;
+use crate::alerts::contacts;
 use crate::history::events::WorkerEvents;
-use crate::pg::time;
 use crate::queue::{announce, overlap};
-use crate::runtime::settings;
 use crate::runtime::stats::Lateness;
+use crate::runtime::{clock, settings};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use recur_core::decide::{EndReason, Mode, Repeated, Then};
 use recur_core::dispatch_id;
@@ -63,17 +64,26 @@ pub fn write(
     let cancelling = decisions
         .iter()
         .filter(|(_, decision)| decision.cancels_previous);
-    overlap::cancel_previous(cancelling.map(|(timer, _)| timer.action).collect());
+    let actions = cancelling.map(|(timer, _)| timer.action).collect();
+    overlap::cancel_previous(
+        actions,
+        now,
+        "the next occurrence was due",
+        &Actor::worker(),
+    );
     insert(&mut new, locked, &definitions, path);
     written.dispatched = new.len();
-    let clock = time::now();
+    let clock = clock::now();
     written.lateness = lateness(&new, now, clock);
     let advances = advances(&decisions, &new, now, &mut written);
     match path {
         WritePath::Optimistic => store::advance_locked_timers(&advances),
         WritePath::Verified => store::advance_timers(&advances),
     }
-    record_events(&decisions, &new, &mut written);
+    record_events(&decisions, &new, &definitions, &mut written);
+    let mended = decisions.iter().filter(|(timer, _)| timer.error_count > 0);
+    let mended = mended.map(|(timer, _)| (timer.action, timer.error_count));
+    contacts::mended(&mended.collect::<Vec<_>>());
     announce_available(&new, &definitions, clock);
     let later = new.iter().map(|one| one.available_at);
     written.available_later = later.filter(|at| *at > clock).min();
@@ -114,7 +124,7 @@ fn new_dispatches(
     definitions: &HashMap<Uuid, Definition>,
     now: Instant,
 ) -> Vec<NewDispatch> {
-    let clock = time::now();
+    let clock = clock::now();
     let mut new = Vec::with_capacity(decisions.len());
     for (timer, decision) in decisions {
         let Some(definition) = definitions.get(&timer.action) else {
@@ -200,7 +210,12 @@ fn advances(
     decisions.iter().map(advance).collect()
 }
 
-fn record_events(decisions: &[Decided], new: &[NewDispatch], written: &mut Written) {
+fn record_events(
+    decisions: &[Decided],
+    new: &[NewDispatch],
+    definitions: &HashMap<Uuid, Definition>,
+    written: &mut Written,
+) {
     let mut events = WorkerEvents::default();
     for (timer, decision) in decisions {
         for skipped in &decision.skipped {
@@ -217,14 +232,16 @@ fn record_events(decisions: &[Decided], new: &[NewDispatch], written: &mut Writt
             events.add(timer.action, reason.event_kind(), &json!({}));
         }
     }
-    if settings::record_dispatches() {
-        for one in new {
-            let detail = json!({
-                "dispatch_id": one.id.to_string(),
-                "scheduled_at": rfc3339(one.occurrence),
-            });
-            events.add(one.action, EventKind::Dispatched, &detail);
-        }
+    let is_recorded = |one: &&NewDispatch| {
+        let namespace = definitions.get(&one.action).map(Definition::namespace);
+        settings::record_dispatches(namespace)
+    };
+    for one in new.iter().filter(is_recorded) {
+        let detail = json!({
+            "dispatch_id": one.id.to_string(),
+            "scheduled_at": rfc3339(one.occurrence),
+        });
+        events.add(one.action, EventKind::Dispatched, &detail);
     }
     events.record();
 }

@@ -11,6 +11,8 @@ use std::cell::Cell;
 
 queries! {
     HISTORY_PARTITION = "history/queries/history_partition.sql" ();
+    NEXT_PARTITION = "history/queries/next_partition.sql" (INTERVALOID, TIMESTAMPTZOID);
+    OPEN_FIRST_PARTITION = "history/queries/open_first_partition.sql" (TIMESTAMPTZOID);
     OPEN_NEXT_PARTITION = "history/queries/open_next_partition.sql" (INTERVALOID, TIMESTAMPTZOID);
 }
 
@@ -44,6 +46,20 @@ fn history_partition() -> i16 {
 #[pg_extern(sql = false)]
 fn retention() -> Interval {
     interval::from_parts(settings::retention())
+}
+
+/// Opens the first partition, where none has been opened yet.
+pub fn open_first(now: DateTime<Utc>) {
+    OPEN_FIRST_PARTITION.with(|query| query.execute(&[time::timestamptz(now).into()]));
+}
+
+/// Is it time to truncate and open the next partition?
+pub fn is_next_due(now: DateTime<Utc>) -> bool {
+    NEXT_PARTITION.with(|query| {
+        let arguments = [retention().into(), time::timestamptz(now).into()];
+        let next: Option<Option<i16>> = query.row(&arguments, |row| row.get(1));
+        next.flatten().is_some()
+    })
 }
 
 /// Truncates and opens the next partition if its time has come. True if it has.

@@ -1,6 +1,7 @@
 //! `recur.cancel` and `recur.retry`.
 
-use crate::access::{self, Visible};
+use crate::access::{self, Actor, Visible};
+use crate::alerts::alarms;
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, plain_uuid, queries};
@@ -8,7 +9,8 @@ use crate::pg::srf::ResultSet;
 use crate::queue::announce::{self, ANNOUNCED_COLUMNS, Announceable};
 use crate::queue::finish::{self, End};
 use crate::queue::report::{self, Answer};
-use crate::runtime::engine;
+use crate::queue::runs;
+use crate::runtime::{clock, engine};
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
@@ -18,6 +20,7 @@ use uuid::Uuid;
 queries! {
     LOCK_DISPATCH = "recovery/queries/lock_dispatch.sql" (UUIDOID, INT4ARRAYOID);
     REQUEST_CANCEL = "recovery/queries/request_cancel.sql" (UUIDOID, TEXTOID);
+    FINISHED_ACTION = "recovery/queries/finished_action.sql" (UUIDOID, INT4ARRAYOID);
     RETRY = "recovery/queries/retry.sql" {announced: ANNOUNCED_COLUMNS} (UUIDOID, INT4ARRAYOID);
 }
 
@@ -26,7 +29,7 @@ queries! {
 fn cancel(id: Option<PgUuid>, reason: Option<&str>, call: FunctionCallInfo) {
     let reason = reason.map(|reason| stored_reason(Some(reason)));
     let id = plain_uuid(given("id", id).or_raise());
-    let visible = access::visible();
+    let (visible, actor) = (access::visible(), Actor::current());
     let answers = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
@@ -38,7 +41,7 @@ fn cancel(id: Option<PgUuid>, reason: Option<&str>, call: FunctionCallInfo) {
                 format!("dispatch {id} is {status} already")
             }),
             Some("pending") => {
-                for one in finish::end_locked(&[(id, reason.as_deref())], End::Cancelled) {
+                for one in finish::end_locked(&[(id, reason.as_deref())], End::Cancelled, &actor) {
                     Answer::finished(&one, End::Cancelled).put(&answers);
                 }
             }
@@ -70,6 +73,11 @@ fn retry(id: Option<PgUuid>, call: FunctionCallInfo) {
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let arguments = [pg_uuid(id).into(), visible.parameter().into()];
+        let action =
+            FINISHED_ACTION.with(|query| query.row(&arguments, |row| row.optional_uuid(1)));
+        if let Some(action) = action.flatten() {
+            runs::take_place(action, &visible).or_raise();
+        }
         let back = RETRY.with(|query| {
             query.row(&arguments, |row| {
                 let answer = Answer {
@@ -91,6 +99,9 @@ fn retry(id: Option<PgUuid>, call: FunctionCallInfo) {
             refuse(id, &visible, problem)
         };
         announce::announce(dispatch.announcement().as_slice());
+        if let Some(action) = dispatch.action {
+            alarms::look_in_time(action, clock::now());
+        }
         answer.put(&answers);
     });
 }

@@ -10,12 +10,13 @@ use crate::pg::query::{pg_uuid, pg_uuids, queries};
 use crate::pg::{interval, time};
 use crate::queue::finish::{self, End, Finished};
 use crate::queue::requeue::{self, Requeue, Requeued};
-use crate::runtime::{engine, installation};
+use crate::runtime::{clock, engine, installation};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::prelude::*;
 use recur_core::action::Interval as Span;
 use recur_core::event::EventKind;
+use recur_core::notice::LEASE_EXPIRED as EXPIRED;
 use recur_core::report::{Outcome, Running};
 use serde_json::json;
 use uuid::Uuid;
@@ -30,8 +31,6 @@ queries! {
 }
 
 type Instant = DateTime<Utc>;
-
-const EXPIRED: &str = "lease expired";
 
 /// Takes dispatches, or only `only`, from consumers whose lease has expired, and returns how many.
 ///
@@ -61,7 +60,7 @@ pub fn expire(now: Instant, limit: i32, only: Option<&[Uuid]>) -> usize {
             cancel_requested: row.required(5),
         })
     });
-    let clock = time::now();
+    let clock = clock::now();
     let (mut again, mut failed, mut cancelled) = (Vec::new(), Vec::new(), Vec::new());
     for running in &expired {
         match running.expire(clock) {
@@ -74,15 +73,31 @@ pub fn expire(now: Instant, limit: i32, only: Option<&[Uuid]>) -> usize {
             Outcome::Cancelled => cancelled.push((running.id, Some(EXPIRED))),
         }
     }
-    let requeued = requeue::requeue(&again);
+    let actor = Actor::worker();
+    let requeued = requeue::requeue(&again, &actor);
     let mut recoveries: Vec<Recovery> = requeued.iter().map(Recovery::requeued).collect();
     for (dispatches, end) in [(failed, End::Failed), (cancelled, End::Cancelled)] {
-        let ended = finish::end_locked(&dispatches, end);
+        let ended = finish::end_locked(&dispatches, end, &actor);
         recoveries.extend(ended.iter().map(|one| Recovery::finished(one, end)));
     }
-    record(&recoveries, EXPIRED, &Actor::worker());
+    record(&recoveries, EXPIRED, &actor);
     requeue::announce_counts(&requeued);
     expired.len()
+}
+
+/// Lets runs fail that have given no sign of life for this long, and returns how many.
+pub fn give_up_abandoned(max_age: Interval, actor: &Actor) -> usize {
+    const ABANDONED: &str = "recovered from restart";
+    let arguments = [max_age.into()];
+    let abandoned = LOCK_ABANDONED.with(|query| query.rows(&arguments, |row| row.uuid(1)));
+    let dispatches: Vec<_> = abandoned.iter().map(|id| (*id, Some(ABANDONED))).collect();
+    let ended = finish::end_locked(&dispatches, End::Failed, actor);
+    let recoveries: Vec<Recovery> = ended
+        .iter()
+        .map(|one| Recovery::finished(one, End::Failed))
+        .collect();
+    record(&recoveries, ABANDONED, actor);
+    abandoned.len()
 }
 
 /// Dispatches whose lease has expired.
@@ -167,28 +182,16 @@ fn expire_leases(at: TimestampWithTimeZone, limit: i32) -> i64 {
 /// `recur.recover(max_age)`.
 #[pg_extern(sql = false)]
 fn recover(max_age: Option<Interval>) -> i64 {
-    const ABANDONED: &str = "recovered from restart";
     let is_valid = |age: &Interval| interval::parts(age).compare(Span::ZERO).is_ge();
     let Some(max_age) = max_age.filter(is_valid) else {
         let shown = max_age.map_or("NULL".to_owned(), interval::text);
         SqlError::invalid_argument("max_age", &shown, "must be zero or longer")
             .with_hint(
-                "Runs that started longer ago are given up; choose a max_age that is longer than any run takes.",
+                "Runs without a sign of life for that long are given up; choose one that is longer than any lease.",
             )
             .raise()
     };
     let actor = Actor::current();
     let _pins = PlannerPins::set();
-    engine::as_engine(|| {
-        let arguments = [max_age.into()];
-        let abandoned = LOCK_ABANDONED.with(|query| query.rows(&arguments, |row| row.uuid(1)));
-        let dispatches: Vec<_> = abandoned.iter().map(|id| (*id, Some(ABANDONED))).collect();
-        let ended = finish::end_locked(&dispatches, End::Failed);
-        let recoveries: Vec<Recovery> = ended
-            .iter()
-            .map(|one| Recovery::finished(one, End::Failed))
-            .collect();
-        record(&recoveries, ABANDONED, &actor);
-        abandoned.len() as i64
-    })
+    engine::as_engine(|| give_up_abandoned(max_age, &actor)) as i64
 }

@@ -34,6 +34,8 @@ pub enum Nothing {
     StillToCome(Instant),
     /// The schedule has no occurrence then.
     NoOccurrence,
+    /// The action has had all runs that `max_runs` allows.
+    NoRunLeft,
 }
 
 impl Backfill {
@@ -81,6 +83,7 @@ impl Nothing {
                 Some("An earlier starts_at lets a backfill go further back.")
             }
             Nothing::NoOccurrence => Some("recur.preview shows the occurrences of a schedule."),
+            Nothing::NoRunLeft => Some("Raise max_runs, or call it with beyond_max_runs => true."),
             _ => None,
         }
     }
@@ -100,6 +103,7 @@ impl fmt::Display for Nothing {
                 write!(f, "from {} on, the schedule itself dispatches", shown(next))
             }
             Nothing::NoOccurrence => f.write_str("the schedule has no occurrence then"),
+            Nothing::NoRunLeft => f.write_str("max_runs leaves no run"),
         }
     }
 }

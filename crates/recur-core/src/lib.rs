@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod action;
+pub mod alarm;
 pub mod backfill;
 pub mod backoff;
 mod choice;
@@ -16,10 +17,13 @@ pub mod definition;
 pub mod dispatch_id;
 pub mod event;
 mod invalid;
+pub mod journey;
+pub mod notice;
 pub mod notify;
 pub mod pattern;
 pub mod policy;
 pub mod report;
+pub mod service;
 pub mod span;
 
 pub use invalid::InvalidValue;

@@ -45,6 +45,22 @@ choice! {
     }
 }
 
+choice! {
+    /// Which runs `max_runs` counts.
+    ///
+    /// ```
+    /// use recur_core::policy::CountRuns;
+    ///
+    /// assert_eq!("completed".parse(), Ok(CountRuns::Completed));
+    /// ```
+    pub enum CountRuns in "count_runs" {
+        /// Each occurrence that was dispatched, whatever becomes of the dispatch.
+        Dispatched = "dispatched",
+        /// Each dispatch that is completed, and each unfinished one as long as it may be.
+        Completed = "completed",
+    }
+}
+
 /// The grace of [`Misfire::Skip`] where none is set.
 pub const DEFAULT_GRACE: TimeDelta = TimeDelta::minutes(1);
 

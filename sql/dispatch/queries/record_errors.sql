@@ -1,6 +1,7 @@
 -- Records errors on the timers of actions that could not be dispatched. The pause before the next try doubles, up to an
 -- hour, and next_run_at stays: that occurrence is still to be dispatched. An action that fails too often is paused;
 -- missed_from lets recur.resume record the occurrences that the pause skipped.
+-- {recipient} is alerts/queries/recipient_columns.sql.
 -- $1 uuid[]: actions; $2 text[]: what went wrong; $3 timestamptz: now; $4 int: errors in a row that pause an action, 0
 -- for never
 UPDATE recur_internal.timers AS t
@@ -16,7 +17,9 @@ UPDATE recur_internal.timers AS t
        paused_reason = CASE WHEN gives_up THEN format('%s errors in a row, the last: %s', t.error_count + 1, u.message)
                             ELSE t.paused_reason END
   FROM unnest($1, $2) AS u (action_id, message)
-  JOIN recur_internal.timers AS o ON o.action_id = u.action_id,
+  JOIN recur_internal.timers AS o ON o.action_id = u.action_id
+  JOIN recur_internal.definitions AS d ON d.id = u.action_id
+  JOIN recur_internal.progress AS p ON p.action_id = u.action_id,
        LATERAL (SELECT $4 > 0 AND o.error_count + 1 >= $4 AS gives_up) AS limits
  WHERE t.action_id = u.action_id
-RETURNING t.action_id, t.error_count, NOT t.enabled
+RETURNING {{recipient}}, t.error_count, NOT t.enabled, coalesce(t.next_run_at, t.missed_from)

@@ -18,7 +18,7 @@ WITH found AS (
         ON CONFLICT (action_id, version) DO NOTHING
 ), kept AS (
     INSERT INTO recur_internal.contexts (action_id, version, context, dispatch_id, actor, at)
-    SELECT $1, c.context_version, $2, $4, $5, clock_timestamp() FROM changed AS c
+    SELECT $1, c.context_version, $2, $4, $5, recur.clock() FROM changed AS c
 ), trimmed AS (
     DELETE FROM recur_internal.contexts AS o
      USING changed AS c

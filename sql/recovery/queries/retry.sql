@@ -8,10 +8,12 @@ WITH back AS (
 )
 INSERT INTO recur_internal.live_dispatches AS l
        ({{live_dispatches except
-          context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested}},
-        max_attempts, available_at)
+          context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested,
+          updated_at}},
+        max_attempts, available_at, updated_at)
 SELECT {{live_dispatches b except
-         context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested}},
-       greatest(b.max_attempts, b.attempt - b.releases + 1), clock_timestamp()
+         context, context_version, status, max_attempts, available_at, lease_expires_at, cancel_requested,
+         updated_at}},
+       greatest(b.max_attempts, b.attempt - b.releases + 1), recur.clock(), recur.clock()
   FROM back AS b
 RETURNING {{announced}}, l.attempt, l.available_at

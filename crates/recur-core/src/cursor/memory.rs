@@ -11,6 +11,7 @@ pub struct Filter {
     action_types: Option<Vec<String>>,
     namespaces: Option<Vec<String>>,
     tenants: Option<Vec<String>>,
+    agent: Option<String>,
     role: u32,
 }
 
@@ -22,6 +23,7 @@ impl Filter {
             action_types: None,
             namespaces: None,
             tenants: None,
+            agent: None,
             role,
         }
     }
@@ -51,6 +53,13 @@ impl Filter {
     #[must_use]
     pub fn with_tenants(mut self, names: Option<Vec<String>>) -> Filter {
         self.tenants = as_set(names);
+        self
+    }
+
+    /// Names the agent that claims: without one, dispatches that are for an agent are left out.
+    #[must_use]
+    pub fn with_agent(mut self, agent: Option<String>) -> Filter {
+        self.agent = agent;
         self
     }
 

@@ -44,9 +44,9 @@ impl Due<'_> {
     }
 
     fn reason_of_end(&self) -> EndReason {
-        match self.runs_left() {
-            Some(..=0) => EndReason::Exhausted,
-            _ => self.reason_of_no_next(),
+        match self.is_exhausted() {
+            true => EndReason::Exhausted,
+            false => self.reason_of_no_next(),
         }
     }
 

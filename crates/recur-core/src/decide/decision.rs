@@ -30,6 +30,18 @@ impl Decision {
             then: Then::End(reason),
         }
     }
+
+    /// Notes that these occurrences, in order, do not fire.
+    pub(super) fn skip(&mut self, reason: SkipReason, dropped: &[DateTime<Utc>]) {
+        if let (Some(from), Some(until)) = (dropped.first(), dropped.last()) {
+            self.skipped.push(Skipped {
+                reason,
+                from: *from,
+                until: *until,
+                count: dropped.len() as u64,
+            });
+        }
+    }
 }
 
 /// The dispatches that are ahead of their time after a decision.
@@ -61,6 +73,8 @@ choice! {
         Misfire = "misfire",
         /// An earlier dispatch is unfinished.
         Overlap = "overlap",
+        /// The unfinished dispatches may be the last that `max_runs` allows.
+        MaxRuns = "max_runs",
     }
 }
 

@@ -34,10 +34,13 @@ pub struct Due<'a> {
     pub next_run_at: Instant,
     /// The dispatches that were ahead of their time after the last decision.
     pub ahead: Option<Ahead>,
-    /// How many dispatches the action has had.
+    /// How many runs count against `max_runs`.
     pub run_count: i64,
-    /// How many it may have.
+    /// How many runs the action may have.
     pub max_runs: Option<i64>,
+    /// Where only completed runs count: how many there are. `run_count` then has the unfinished dispatches as well,
+    /// each of which may be completed, so that there are never more completed runs than `max_runs`.
+    pub completed: Option<i64>,
     /// What the action wants done.
     pub policy: Policy,
     /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`].
@@ -54,12 +57,35 @@ pub struct Unfinished {
     pub pending: bool,
     /// At least one is running.
     pub running: bool,
+    /// At least one has failed and waits for its retry, long after its occurrence: it holds up no other, but can still
+    /// be cancelled.
+    pub stale: bool,
 }
 
 impl Overlap {
     /// Does the decision depend on [`Due::unfinished`]?
     pub fn needs_unfinished(self) -> bool {
         self != Overlap::Allow
+    }
+
+    /// May a dispatch be made beside the unfinished ones? With [`Overlap::CancelPrevious`] they are cancelled first.
+    ///
+    /// ```
+    /// use recur_core::decide::Unfinished;
+    /// use recur_core::policy::Overlap;
+    ///
+    /// let running = Unfinished { running: true, ..Unfinished::default() };
+    /// assert!(Overlap::QueueOne.admits(running) && !Overlap::Skip.admits(running));
+    /// ```
+    pub fn admits(self, unfinished: Unfinished) -> bool {
+        let Unfinished {
+            pending, running, ..
+        } = unfinished;
+        match self {
+            Overlap::Allow | Overlap::CancelPrevious => true,
+            Overlap::QueueOne => !pending,
+            Overlap::Skip => !pending && !running,
+        }
     }
 }
 
@@ -75,6 +101,7 @@ pub enum Mode {
     /// - may overlap with itself only under conditions, because they are not known before the instant,
     /// - has a horizon, which dispatches ahead by itself, or dispatches ahead,
     /// - ends with these occurrences, because it can still be paused or edited, and an ended action can't,
+    /// - counts only completed runs, because it is known at the instant how many there are,
     /// - is due already, or only after `until`.
     Stage {
         /// The last instant to stage for.
@@ -91,6 +118,8 @@ const MOST_FIRED: usize = 1_000;
 /// About this many occurrences fire in one batch: it bounds the memory of the batch, and the time in which no other
 /// action is dispatched.
 const MOST_FIRED_IN_BATCH: usize = 10_000;
+/// A dispatch with a larger payload counts as several: a page of the server.
+const BYTES_OF_ONE: usize = 8_192;
 /// The resolution of stored instants.
 const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 
@@ -113,6 +142,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 ///     ahead: None,
 ///     run_count: 0,
 ///     max_runs: None,
+///     completed: None,
 ///     policy: Policy {
 ///         misfire: Misfire::Once,
 ///         misfire_grace: None,
@@ -155,11 +185,23 @@ pub fn share_of_batch(actions: usize) -> usize {
     (MOST_FIRED_IN_BATCH / actions.max(1)).clamp(1, MOST_FIRED)
 }
 
+/// As how many dispatches one counts whose payload and metadata take this many bytes: limits of numbers bound what is
+/// written, too.
+///
+/// ```
+/// use recur_core::decide::weight;
+///
+/// assert_eq!(weight(200), 1);
+/// assert_eq!(weight(1_048_576), 129);
+/// ```
+pub fn weight(bytes: usize) -> usize {
+    1 + bytes / BYTES_OF_ONE
+}
+
 impl Due<'_> {
     fn decide(&self, now: Instant) -> Decision {
         let mut decision = Decision::ending(EndReason::Exhausted);
-        let runs_left = self.runs_left();
-        if runs_left.is_some_and(|left| left <= 0) {
+        if self.is_exhausted() {
             return decision;
         }
         // An occurrence at or before ends_at fires even if it is seen late; one after it does not.
@@ -168,18 +210,18 @@ impl Due<'_> {
         if self.next_run_at <= now && ends_at.is_none_or(|end| self.next_run_at <= end) {
             settled_until = Missed { due: self, now }.settle(&mut decision);
         }
-        if let Some(left) = runs_left {
-            decision.fire.truncate(usize::try_from(left).unwrap_or(0));
-        }
+        self.keep_within_max_runs(&mut decision);
         self.yield_to_unfinished(&mut decision);
         let horizon = self.policy.usable_horizon();
         let mut is_ahead_full = false;
         if let Some(horizon) = horizon {
             is_ahead_full = self.fire_ahead(&mut decision, horizon, now, &mut settled_until);
         }
+        let fired = decision.fire.len() as i64;
+        let has_room = self.runs_left().is_none_or(|left| left > fired);
         decision.then = self.then(decision.fire.len(), settled_until, |next| match horizon {
-            Some(horizon) => self.due_at(next, horizon, now, is_ahead_full),
-            None => next,
+            Some(horizon) if has_room => self.due_at(next, horizon, now, is_ahead_full),
+            _ => next,
         });
         decision
     }
@@ -188,7 +230,12 @@ impl Due<'_> {
         let Policy {
             overlap, horizon, ..
         } = self.policy;
-        if overlap.needs_unfinished() || horizon.is_some() || self.ahead.is_some() {
+        let is_counted_later = self.completed.is_some() && self.max_runs.is_some();
+        if overlap.needs_unfinished()
+            || horizon.is_some()
+            || self.ahead.is_some()
+            || is_counted_later
+        {
             return None;
         }
         let mut decision = Decision::ending(EndReason::Exhausted);
@@ -211,6 +258,12 @@ impl Due<'_> {
         self.max_runs.map(|limit| limit - self.run_count)
     }
 
+    /// Has the action had all of its runs?
+    fn is_exhausted(&self) -> bool {
+        let runs = self.completed.unwrap_or(self.run_count);
+        self.max_runs.is_some_and(|limit| runs >= limit)
+    }
+
     fn occurrence_after(&self, instant: Instant) -> Option<Instant> {
         Some(self.recurrence.next_after(instant)?.at)
     }
@@ -227,28 +280,37 @@ impl Due<'_> {
 
     /// Drops what must not fire beside an unfinished dispatch, or beside another of the same decision.
     fn yield_to_unfinished(&self, decision: &mut Decision) {
-        let Unfinished { pending, running } = self.unfinished;
+        let Unfinished {
+            pending,
+            running,
+            stale,
+        } = self.unfinished;
         let fire = &mut decision.fire;
         let dropped: Vec<Instant> = match self.policy.overlap {
             Overlap::Allow => return,
-            Overlap::Skip if pending || running => std::mem::take(fire),
-            Overlap::QueueOne if pending => std::mem::take(fire),
+            overlap if !overlap.admits(self.unfinished) => std::mem::take(fire),
             Overlap::Skip | Overlap::QueueOne => fire.split_off(fire.len().min(1)),
             Overlap::CancelPrevious => {
-                decision.cancels_previous = (pending || running) && !fire.is_empty();
+                decision.cancels_previous = (pending || running || stale) && !fire.is_empty();
                 let last = fire.pop();
                 let earlier = std::mem::take(fire);
                 fire.extend(last);
                 earlier
             }
         };
-        if let (Some(from), Some(until)) = (dropped.first(), dropped.last()) {
-            decision.skipped.push(Skipped {
-                reason: SkipReason::Overlap,
-                from: *from,
-                until: *until,
-                count: dropped.len() as u64,
-            });
+        decision.skip(SkipReason::Overlap, &dropped);
+    }
+
+    /// Drops what is more than the action may have. Where only completed runs count, the action goes on: an unfinished
+    /// run may fail.
+    fn keep_within_max_runs(&self, decision: &mut Decision) {
+        let Some(left) = self.runs_left() else {
+            return;
+        };
+        let left = usize::try_from(left).unwrap_or(0);
+        let dropped = decision.fire.split_off(left.min(decision.fire.len()));
+        if self.completed.is_some() {
+            decision.skip(SkipReason::MaxRuns, &dropped);
         }
     }
 
@@ -307,7 +369,8 @@ impl Due<'_> {
         due_at: impl FnOnce(Instant) -> Instant,
     ) -> Then {
         let runs = self.run_count + fired as i64;
-        if self.max_runs.is_some_and(|limit| runs >= limit) {
+        // Where only completed runs count, an action ends when they are completed.
+        if self.completed.is_none() && self.max_runs.is_some_and(|limit| runs >= limit) {
             return Then::End(EndReason::Exhausted);
         }
         match self.upcoming(settled_until) {

@@ -49,11 +49,17 @@ fn prepare(session: &mut Session, name: &str) -> (Uuid, Uuid) {
                                      overlap => 'cancel_previous', mute_interval => '1 hour')",
         &[&name],
     );
-    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
+    session.execute(
+        "SELECT recur.trigger($1::uuid, overlap => 'allow')",
+        &[&action],
+    );
     let running: Uuid = session.value("SELECT id FROM recur.claim(1, lease => '1 hour')", &[]);
     set_due(session, "now() - interval '90 minutes'", "");
     session.batch("SELECT recur.enqueue('p', 't', dedup_key => 'k')");
-    session.execute("SELECT recur.trigger($1::uuid)", &[&action]);
+    session.execute(
+        "SELECT recur.trigger($1::uuid, overlap => 'allow')",
+        &[&action],
+    );
     (action, running)
 }
 
@@ -62,7 +68,7 @@ fn find_inconsistency(session: &mut Session) -> Option<String> {
     let wrong = session.texts(
         "SELECT format('%s: run_count %s, dispatches %s', a.name, a.run_count, count(d.id))
            FROM recur.recurring_actions AS a
-           LEFT JOIN recur.dispatches AS d ON d.action_id = a.id AND d.trigger = 'schedule'
+           LEFT JOIN recur.dispatches AS d ON d.action_id = a.id AND d.trigger IN ('schedule', 'backfill')
           GROUP BY a.name, a.run_count HAVING a.run_count <> count(d.id)
          UNION ALL
          SELECT format('%s: completed_count %s', a.name, a.completed_count)

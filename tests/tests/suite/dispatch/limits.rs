@@ -158,3 +158,55 @@ fn a_tick_leaves_the_rest_to_the_next() {
     assert_eq!(first, 100_000);
     assert_eq!(session.tick("2030-01-02 06:00Z").0, 30 * 3_600 + 1 - first);
 }
+
+/// A million rows of a page each would be as much as eight of a thousand times that size.
+#[test]
+fn large_payloads_count_for_more_in_every_limit() {
+    let cluster = Cluster::quiet();
+    let mut session = impatient(&cluster);
+    // Payloads that can't be compressed: 500 kB count as 63.
+    let large = "(SELECT jsonb_build_object('k', string_agg(md5(n::text), '')) FROM generate_series(1, 16000) AS n)";
+    session.batch(&format!(
+        "SELECT recur.create('far', '* * * * * *', 'far', 't', {large}, starts_at => '2030-01-01Z',
+                             horizon => '1 year');
+         SELECT recur.create('late', '* * * * * *', 'late', 't', {large}, starts_at => '2030-01-01Z', misfire => 'all',
+                             catchup_limit => 1000000)"
+    ));
+    let dispatches = |session: &mut Session, provider: &str| {
+        session.count(&format!("recur.dispatches WHERE provider = '{provider}'"))
+    };
+    session.tick("2030-01-01Z");
+    assert_eq!(dispatches(&mut session, "far"), 1 + 1_000 / 63);
+    session.tick("2030-01-01 00:01:00Z");
+    assert_eq!(dispatches(&mut session, "late"), 61, "all are made up for");
+    let largest = batches(&mut session).into_iter().max();
+    assert!(largest <= Some(2 * 1_000 / 63 + 2), "{largest:?}");
+}
+
+#[test]
+fn a_batch_cancels_only_a_part_of_a_long_queue() {
+    let cluster = Cluster::quiet();
+    let mut session = impatient(&cluster);
+    session.batch(
+        "SELECT recur.create('a', '* * * * * *', 'p', 't', starts_at => '2030-01-01Z', overlap => 'cancel_previous');
+         SELECT count(recur.trigger('a', overlap => 'allow')) FROM generate_series(1, 12000)",
+    );
+    let cancelled =
+        |session: &mut Session| session.count("recur.dispatches WHERE status = 'cancelled'");
+    session.tick("2030-01-01Z");
+    assert_eq!(cancelled(&mut session), 10_000);
+    session.tick("2030-01-01 00:00:01Z");
+    assert_eq!(cancelled(&mut session), 12_001);
+    // Those of another action in the same batch are not left out.
+    session.batch(
+        "SELECT recur.create('b', '* * * * * *', 'b', 't', starts_at => '2030-01-01 00:00:02Z',
+                             overlap => 'cancel_previous');
+         SELECT recur.trigger('b'::text);
+         SELECT count(recur.trigger('a', overlap => 'allow')) FROM generate_series(1, 12000)",
+    );
+    session.tick("2030-01-01 00:00:02Z");
+    assert_eq!(
+        session.count("recur.dispatches WHERE status = 'cancelled' AND provider = 'b'"),
+        1
+    );
+}

@@ -99,7 +99,7 @@ fn backfill_makes_up_for_what_has_no_dispatch() {
     );
     assert!(backfill(&mut session, range.0, range.1, 100).is_empty());
     let unchanged: bool = session.value(
-        "SELECT next_run_at = '2026-01-01 05:00Z' AND last_run_at = '2026-01-01 04:00Z' AND run_count = 2
+        "SELECT next_run_at = '2026-01-01 05:00Z' AND last_run_at = '2026-01-01 04:00Z' AND run_count = 4
            FROM recur.recurring_actions",
         &[],
     );

@@ -209,8 +209,12 @@ fn an_action_ends_with_its_reason() {
 }
 
 /// Claims the oldest dispatch and leaves it running.
+/// With a lease that outlives the ticks: these are years ahead of the session's clock.
 fn claim(session: &mut Session) -> (Uuid, i32) {
-    let row = &session.rows("SELECT id, attempt FROM recur.claim(1)", &[])[0];
+    let row = &session.rows(
+        "SELECT id, attempt FROM recur.claim(1, lease => '10 years')",
+        &[],
+    )[0];
     (row.get(0), row.get(1))
 }
 

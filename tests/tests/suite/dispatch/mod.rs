@@ -12,4 +12,6 @@ mod misfires;
 mod notifications;
 mod notify_queue;
 mod open_transactions;
+mod overlap;
 mod staging;
+mod test_clock;

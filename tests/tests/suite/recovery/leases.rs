@@ -1,4 +1,4 @@
-//! Leases that have expired: the maintenance worker gives the dispatches back, or up.
+//! Leases that have expired: the dispatcher gives the dispatches back, or up.
 
 use pg_recur_tests::queue::{
     claim_this, claimed, enqueue, enqueue_many, idle_action, let_lease_run_out, queue_for,
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 #[test]
 fn expired_leases_come_back_or_end() {
-    // The maintenance worker looks as often as this: a claim does not wake it.
+    // The dispatcher looks as often as this: a claim does not wake it.
     let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
     let mut session = cluster.database("app");
     let mut listener = cluster.session("app");
@@ -220,4 +220,19 @@ fn claims_go_on_while_leases_expire() {
         &[],
     );
     assert_eq!(events, i64::from(EXPIRED));
+}
+
+/// Lease expiry waits for a moment in which nothing is due, but not for ever.
+#[test]
+fn leases_expire_while_something_is_due_at_every_moment() {
+    let cluster = Cluster::preloaded("recur.check_interval = '200ms'");
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT count(recur.create('busy ' || n, '* * * * * *', 'busy', 't', jitter => '1 second', overlap => 'allow'))
+           FROM generate_series(1, 200) AS n",
+    );
+    eventually("they fire", || session.count("recur.dispatches") > 1_000);
+    let id = enqueue(&mut session, "provider => 'leased'");
+    session.batch("SELECT FROM recur.claim(1, providers => '{leased}', lease => '10 ms')");
+    eventually("it comes back", || status(&mut session, id) == "pending");
 }

@@ -39,6 +39,8 @@ fn every_part_of_a_filter_counts() {
         all().with_action_types(names(&["x"])),
         all().with_namespaces(names(&["x"])),
         all().with_tenants(names(&["x"])),
+        all().with_agent(Some("x".to_owned())),
+        all().with_agent(Some("y".to_owned())),
     ];
     let mut memory = Memory::new();
     for filter in &filters {

@@ -328,15 +328,19 @@ fn a_schedule_edited_while_due_fires_what_was_due_and_goes_on_with_the_new_one()
 
 #[test]
 fn overlap_decides_beside_unfinished_dispatches() {
+    const NONE: Unfinished = NOON.unfinished;
     const PENDING: Unfinished = Unfinished {
         pending: true,
-        running: false,
+        ..NONE
     };
     const RUNNING: Unfinished = Unfinished {
-        pending: false,
         running: true,
+        ..NONE
     };
-    const NONE: Unfinished = NOON.unfinished;
+    const STALE: Unfinished = Unfinished {
+        stale: true,
+        ..NONE
+    };
     use Overlap::*;
     for (overlap, unfinished, fires, cancels) in [
         (Allow, PENDING, true, false),
@@ -344,12 +348,15 @@ fn overlap_decides_beside_unfinished_dispatches() {
         (Skip, NONE, true, false),
         (Skip, PENDING, false, false),
         (Skip, RUNNING, false, false),
+        (Skip, STALE, true, false),
         (QueueOne, NONE, true, false),
         (QueueOne, RUNNING, true, false),
         (QueueOne, PENDING, false, false),
+        (QueueOne, STALE, true, false),
         (CancelPrevious, NONE, true, false),
         (CancelPrevious, PENDING, true, true),
         (CancelPrevious, RUNNING, true, true),
+        (CancelPrevious, STALE, true, true),
     ] {
         let case = Case {
             policy: Policy { overlap, ..PLAIN },

@@ -1,5 +1,6 @@
 //! Decisions about one action, each a case of a few fields.
 
+mod completed;
 mod due;
 mod horizon;
 mod staging;
@@ -22,6 +23,7 @@ struct Case {
     /// The first and the last dispatch ahead, and whether they are the last of all.
     ahead: Option<(&'static str, &'static str, bool)>,
     runs: (i64, Option<i64>),
+    completed: Option<i64>,
     policy: Policy,
     unfinished: Unfinished,
     share: usize,
@@ -63,6 +65,7 @@ impl Case {
             }),
             run_count: self.runs.0,
             max_runs: self.runs.1,
+            completed: self.completed,
             policy: self.policy,
             unfinished: self.unfinished,
             share: self.share,
@@ -85,10 +88,12 @@ const NOON: Case = Case {
     next_run_at: "2030-01-01T12:00:00Z",
     ahead: None,
     runs: (0, None),
+    completed: None,
     policy: PLAIN,
     unfinished: Unfinished {
         pending: false,
         running: false,
+        stale: false,
     },
     share: usize::MAX,
     now: "2030-01-01T12:00:00Z",
@@ -149,5 +154,5 @@ fn reasons_are_stored_by_these_names() {
         kinds,
         ["action.exhausted", "action.expired", "action.no_next"]
     );
-    assert_eq!(SkipReason::NAMES, ["misfire", "overlap"]);
+    assert_eq!(SkipReason::NAMES, ["misfire", "overlap", "max_runs"]);
 }
