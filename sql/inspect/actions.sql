@@ -47,7 +47,7 @@ COMMENT ON FUNCTION recur_internal.words IS 'Internal: a search for words that b
 
 CREATE FUNCTION recur_internal.matching(
     namespace text, tenant text, enabled boolean, labels jsonb, subject text, owner text, search text, "limit" int,
-    after_namespace text, after_tenant text, after_name text, after_id uuid
+    after_namespace text, after_tenant text, after_name text, after_id uuid, newest boolean
 ) RETURNS SETOF uuid
     LANGUAGE c STABLE ROWS 100
     SET search_path = pg_catalog, pg_temp
@@ -63,7 +63,8 @@ CREATE FUNCTION recur.list(
     owner     text    DEFAULT NULL,
     search    text    DEFAULT NULL,
     "limit"   int     DEFAULT 100,
-    after     uuid    DEFAULT NULL
+    after     uuid    DEFAULT NULL,
+    sort      text    DEFAULT 'name'
 ) RETURNS SETOF recur.recurring_actions
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -71,11 +72,12 @@ AS $$
 DECLARE
     page  record;
     ids   uuid[];
+    most  int := recur_internal.checked_limit(list."limit");
 BEGIN
     SELECT NULL::text AS namespace, NULL::text AS tenant, NULL::text AS name, NULL::uuid AS id INTO page;
-    IF list."limit" IS NULL OR list."limit" < 1 THEN
+    IF list.sort IS NULL OR list.sort NOT IN ('name', 'newest') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid limit "%s": must be at least 1', coalesce(list."limit"::text, 'NULL'));
+            MESSAGE = format('invalid sort "%s": must be name or newest', coalesce(list.sort, 'NULL'));
     END IF;
     IF length(list.search) > 1000 THEN
         RAISE invalid_parameter_value USING
@@ -99,36 +101,35 @@ BEGIN
     SELECT array_agg(m.id) INTO ids
       FROM recur_internal.matching(
                list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner,
-               CASE WHEN recur_internal.words(list.search) IS NOT NULL THEN list.search END, list."limit",
-               page.namespace, page.tenant, page.name, page.id) AS m (id);
+               CASE WHEN recur_internal.words(list.search) IS NOT NULL THEN list.search END, most,
+               page.namespace, page.tenant, page.name, page.id, list.sort = 'newest') AS m (id);
     -- Not as a join: the view is a security barrier, and a join would read all of its rows.
     RETURN QUERY
     SELECT a.* FROM recur.recurring_actions AS a
      WHERE a.id = ANY (ids)
-     ORDER BY a.namespace, a.tenant, a.name, a.id;
+     ORDER BY CASE WHEN list.sort = 'newest' THEN a.id END DESC, a.namespace, a.tenant, a.name, a.id;
 END
 $$;
 COMMENT ON FUNCTION recur.list IS
     'Actions by namespace, tenant, enabled, labels (all of those given), subject, owner and words of name and '
-    'description; after is the id of the last one of the page before';
+    'description, sorted by name or the newest first; after is the id of the last one of the page before';
 
 CREATE FUNCTION recur.history(id uuid, "limit" int DEFAULT 20, before timestamptz DEFAULT NULL)
     RETURNS SETOF recur.dispatches
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    most int := recur_internal.checked_limit(history."limit");
 BEGIN
-    IF history."limit" IS NULL OR history."limit" < 1 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid limit "%s": must be at least 1', coalesce(history."limit"::text, 'NULL'));
-    END IF;
     RETURN QUERY
     SELECT d.* FROM recur.dispatches AS d
      WHERE d.action_id = history.id AND (history.before IS NULL OR d.scheduled_at < history.before)
      ORDER BY d.scheduled_at DESC, d.id DESC
-     LIMIT history."limit";
+     LIMIT most;
     IF NOT FOUND AND history.before IS NULL THEN
-        PERFORM recur.get(history.id);
+        -- Raises if there is no such action.
+        history.id := recur_internal.action_id(history.id::text, NULL, NULL, NULL);
     END IF;
 END
 $$;
@@ -142,7 +143,12 @@ CREATE FUNCTION recur.history(
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT h.* FROM recur.history(recur_internal.action_id(action, namespace, tenant, subject), "limit", before) AS h
+    -- An id needs no action: it may have been deleted.
+    SELECT h.*
+      FROM recur.history(CASE WHEN history.action ~* '^\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*$'
+                              THEN history.action::uuid
+                              ELSE recur_internal.action_id(history.action, namespace, tenant, subject) END,
+                         recur_internal.checked_limit("limit"), before) AS h
 $$;
 COMMENT ON FUNCTION recur.history(text, int, timestamptz, text, text, text) IS
     'The dispatches of an action, by its name or id, newest first';

@@ -12,6 +12,15 @@ AS $$
                   dispatch.status,
                   CASE WHEN dispatch.attempt > 0 THEN format(' after %s attempt(s)', dispatch.attempt) END,
                   ': ' || dispatch.error)
+        || CASE WHEN dispatch.status = 'pending' AND dispatch.primary_agent IS NOT NULL
+                THEN format('; it waits for a claim as agent "%s"', dispatch.primary_agent)
+                     || CASE WHEN dispatch.fallback_agent IS NULL THEN ''
+                             WHEN dispatch.attempt > dispatch.releases
+                             THEN format(', or as its fallback "%s", because an attempt has failed',
+                                         dispatch.fallback_agent)
+                             ELSE format(', or from %s on as its fallback "%s"',
+                                         dispatch.available_at + dispatch.fallback_after, dispatch.fallback_agent) END
+                ELSE '' END
 $$;
 COMMENT ON FUNCTION recur_internal.explain_dispatch IS
     'Internal: what has become of a dispatch; is_ahead says whether its action has a horizon';
@@ -22,7 +31,9 @@ CREATE FUNCTION recur_internal.explain_skip(detail jsonb) RETURNS text
 AS $$
     SELECT CASE detail ->> 'reason'
                WHEN 'misfire' THEN 'it was missed, and by the misfire policy it was not made up for'
-               WHEN 'overlap' THEN 'an earlier dispatch was unfinished, and by the overlap policy it gave way'
+               WHEN 'overlap' THEN 'an earlier dispatch was unfinished, and by the overlap policy it gave way; one '
+                                   'that waits for its retry counts for an hour after its occurrence'
+               WHEN 'max_runs' THEN 'the runs under way may be the last that max_runs allows'
                WHEN 'paused' THEN 'the action was paused'
                ELSE coalesce(detail ->> 'reason', 'no reason was recorded') END
            || CASE WHEN (detail ->> 'count')::bigint > 1
@@ -42,9 +53,17 @@ AS $$
 DECLARE
     event recur.events;
 BEGIN
-    explanation := format('%s has no occurrence then%s%s', recur.describe(action.schedule, action.timezone),
-                          '; the one before is ' || explain_absence.previous,
-                          '; the one after is ' || explain_absence.next);
+    explanation := CASE
+        WHEN explain_absence.at < action.starts_at
+        THEN format('the action starts only at %s%s', action.starts_at,
+                    '; its first occurrence is ' || nullif(explain_absence.next, action.starts_at))
+        WHEN explain_absence.at > action.ends_at
+        THEN format('the action ended at %s%s', action.ends_at,
+                    '; its last occurrence was ' || nullif(explain_absence.previous, action.ends_at))
+        ELSE format('%s has no occurrence then%s%s', recur.describe(action.schedule, action.timezone),
+                    '; the one before is ' || explain_absence.previous,
+                    '; the one after is ' || explain_absence.next)
+    END;
     SELECT e.* INTO event FROM recur.events AS e
      WHERE e.action_id = action.id AND e.kind = 'action.updated' AND e.at > explain_absence.at
        AND e.detail -> 'new' ?| ARRAY['schedule', 'timezone', 'starts_at', 'ends_at', 'on_dst_gap', 'on_dst_fold']
@@ -68,7 +87,7 @@ CREATE FUNCTION recur_internal.explain_occurrence(
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    is_future boolean := explain_occurrence.at > clock_timestamp();
+    is_future boolean := explain_occurrence.at > recur.clock();
     event     recur.events;
 BEGIN
     IF explain_occurrence.at < action.created_at
@@ -129,30 +148,38 @@ DECLARE
     event    recur.events;
     around   record;
     exact    boolean;
+    known    uuid := recur_internal.action_id(explain.id::text, NULL, NULL, NULL);
+    instant  timestamptz := recur_internal.checked_instant('at', explain.at);
 BEGIN
-    SELECT g.* INTO action FROM recur.get(explain.id) AS g;
-    IF explain.at IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'invalid at "NULL": must have a value';
-    END IF;
+    SELECT a.* INTO action FROM recur.recurring_actions AS a WHERE a.id = known;
     SELECT d.* INTO dispatch FROM recur.dispatches AS d
-     WHERE d.action_id = action.id AND d.scheduled_at = explain.at
+     WHERE d.action_id = action.id AND d.scheduled_at = instant
      ORDER BY d.created_at LIMIT 1;
     IF FOUND THEN
-        verdict := CASE WHEN dispatch.scheduled_at > clock_timestamp() THEN 'to come' ELSE 'fired' END;
+        verdict := CASE WHEN dispatch.scheduled_at > recur.clock() THEN 'to come' ELSE 'fired' END;
         explanation := recur_internal.explain_dispatch(
             dispatch, action.horizon IS NOT NULL OR action.horizon_count IS NOT NULL);
         dispatch_id := dispatch.id;
+        -- Was somebody notified because of this failure?
+        SELECT e.* INTO event FROM recur.events AS e
+         WHERE e.action_id = action.id AND e.dispatch_id = dispatch.id AND e.kind = 'owner.notified'
+         ORDER BY e.id DESC LIMIT 1;
+        IF FOUND THEN
+            event_id := event.id;
+            explanation := explanation || format('; %s was notified at %s: %s', event.detail ->> 'contact', event.at,
+                                                 event.detail ->> 'problem');
+        END IF;
         RETURN;
     END IF;
     SELECT a.* INTO around
       FROM recur_internal.occurrences_around(
-               action.schedule, action.timezone, explain.at - interval '1 microsecond', explain.at,
-               action.starts_at, action.ends_at, action.on_dst_gap, action.on_dst_fold) AS a;
-    exact := around.previous IS NOT DISTINCT FROM explain.at;
+               action.schedule, action.timezone, instant, action.starts_at, action.ends_at, action.on_dst_gap,
+               action.on_dst_fold) AS a;
+    exact := around.previous IS NOT DISTINCT FROM instant;
     SELECT e.* INTO event FROM recur.events AS e
      WHERE e.action_id = action.id AND e.kind = 'occurrence.skipped'
-       AND explain.at BETWEEN (e.detail ->> 'from')::timestamptz AND (e.detail ->> 'until')::timestamptz
-       AND (exact OR explain.at IN ((e.detail ->> 'from')::timestamptz, (e.detail ->> 'until')::timestamptz))
+       AND instant BETWEEN (e.detail ->> 'from')::timestamptz AND (e.detail ->> 'until')::timestamptz
+       AND (exact OR instant IN ((e.detail ->> 'from')::timestamptz, (e.detail ->> 'until')::timestamptz))
      ORDER BY e.id DESC LIMIT 1;
     IF FOUND THEN
         verdict := 'skipped';
@@ -160,11 +187,11 @@ BEGIN
         event_id := event.id;
     ELSIF exact THEN
         SELECT o.verdict, o.explanation, o.event_id INTO verdict, explanation, event_id
-          FROM recur_internal.explain_occurrence(action, explain.at) AS o;
+          FROM recur_internal.explain_occurrence(action, instant) AS o;
     ELSE
         verdict := 'never existed';
         SELECT o.explanation, o.event_id INTO explanation, event_id
-          FROM recur_internal.explain_absence(action, explain.at, around.previous, around.next) AS o;
+          FROM recur_internal.explain_absence(action, instant, around.previous, around.next) AS o;
     END IF;
 END
 $$;
@@ -185,6 +212,9 @@ CREATE FUNCTION recur.explain(
 )
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
-AS $$ SELECT e.* FROM recur.explain(recur_internal.action_id(action, namespace, tenant, subject), at) AS e $$;
+AS $$
+    SELECT e.* FROM recur.explain(recur_internal.action_id(action, namespace, tenant, subject),
+                                  recur_internal.checked_instant('at', at)) AS e
+$$;
 COMMENT ON FUNCTION recur.explain(text, timestamptz, text, text, text) IS
     'Whether and why the action with this id or name fired at an instant';

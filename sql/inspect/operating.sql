@@ -3,6 +3,8 @@
 CREATE FUNCTION recur_internal.stats(
     OUT since timestamptz, OUT last_tick timestamptz, OUT batches bigint, OUT failed_batches bigint,
     OUT dispatched bigint, OUT skipped bigint, OUT ended bigint, OUT errors bigint, OUT leases_expired bigint,
+    OUT interactive bigint,
+    OUT alarms_raised bigint,
     OUT lateness_p50 float8, OUT lateness_p99 float8, OUT lateness_max float8
 ) RETURNS SETOF record
     LANGUAGE c VOLATILE ROWS 1
@@ -12,7 +14,10 @@ COMMENT ON FUNCTION recur_internal.stats IS 'Internal: what recur.stats shows, l
 
 CREATE VIEW recur.stats AS
 SELECT current_database() AS database, s.since, s.last_tick, s.batches, s.failed_batches, s.dispatched, s.skipped,
-       s.ended, s.errors, s.leases_expired, s.lateness_p50 AS lateness_p50_ms, s.lateness_p99 AS lateness_p99_ms,
+       s.ended, s.errors, s.leases_expired, s.interactive, s.alarms_raised,
+       (SELECT count(*) FROM recur_internal.alarms AS a
+         WHERE a.late_since IS NOT NULL OR a.overrunning_since IS NOT NULL OR a.silent_since IS NOT NULL) AS alarms_now,
+       s.lateness_p50 AS lateness_p50_ms, s.lateness_p99 AS lateness_p99_ms,
        s.lateness_max AS lateness_max_ms
   FROM recur_internal.stats() AS s;
 COMMENT ON VIEW recur.stats IS
@@ -27,6 +32,9 @@ COMMENT ON COLUMN recur.stats.skipped IS 'Occurrences that did not fire; recur.e
 COMMENT ON COLUMN recur.stats.ended IS 'Actions that have ended';
 COMMENT ON COLUMN recur.stats.errors IS 'Actions that could not be dispatched, counted at each try';
 COMMENT ON COLUMN recur.stats.leases_expired IS 'Dispatches that were taken from consumers that did not report';
+COMMENT ON COLUMN recur.stats.interactive IS 'Runs of journeys that failed because they met an interactive state';
+COMMENT ON COLUMN recur.stats.alarms_raised IS 'Alarms of late_after, max_runtime and max_silence that were raised';
+COMMENT ON COLUMN recur.stats.alarms_now IS 'Actions of which an alarm is raised now';
 COMMENT ON COLUMN recur.stats.lateness_p50_ms IS
     'The time from due to dispatched, or, for a staged dispatch, to announced: the median';
 COMMENT ON COLUMN recur.stats.lateness_p99_ms IS 'The same: 99 of 100 dispatches were not later';
@@ -38,28 +46,59 @@ CREATE FUNCTION recur_internal.workers(
     LANGUAGE c VOLATILE
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'workers_wrapper';
-COMMENT ON FUNCTION recur_internal.workers IS 'Internal: what recur.workers shows';
+COMMENT ON FUNCTION recur_internal.workers IS
+    'Internal: what recur.workers shows, of this database or, to a member of pg_monitor, of all databases';
+
+CREATE FUNCTION recur_internal.missing_workers(
+    OUT databases int, OUT processes int, OUT max_worker_processes int
+) RETURNS SETOF record
+    LANGUAGE c VOLATILE ROWS 1
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'missing_workers_wrapper';
+COMMENT ON FUNCTION recur_internal.missing_workers IS
+    'Internal: how many databases share how many processes, and the max_worker_processes that would be enough; no row '
+    'if each has its own';
+
+CREATE FUNCTION recur_internal.missing_workers_finding(OUT finding text, OUT remedy text) RETURNS SETOF record
+    LANGUAGE sql VOLATILE ROWS 1
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('%s databases share %s worker processes: what is due in a database without one fires later, up to a '
+                  'minute if there are many', m.databases, m.processes),
+           format('Set max_worker_processes = %s and restart the server%s. recur.workers shows which databases have '
+                  'none.', m.max_worker_processes,
+                  CASE current_setting('recur.max_workers') WHEN '-1' THEN ''
+                       ELSE ', and raise recur.max_workers, or set it to -1' END)
+      FROM recur_internal.missing_workers() AS m
+$$;
+COMMENT ON FUNCTION recur_internal.missing_workers_finding IS
+    'Internal: what recur.doctor says of missing_workers';
 
 CREATE VIEW recur.workers AS
 SELECT d.datname AS database, w.kind, w.pid, w.state, w.state_since,
-       CASE WHEN w.state IN ('sleeping', 'backing off') THEN w.wakes_at END AS wakes_at,
+       CASE WHEN w.state IN ('sleeping', 'backing off', 'waiting') THEN w.wakes_at END AS wakes_at,
        CASE WHEN a.wait_event_type IN ('Lock', 'LWLock', 'IO') THEN a.wait_event_type || ': ' || a.wait_event
             WHEN w.state = 'sleeping' AND w.wakes_at > clock_timestamp() THEN 'the next instant, or a change'
             WHEN w.state = 'backing off' THEN 'the next try, after an error'
+            WHEN w.state = 'waiting' THEN 'a visit of the roaming dispatcher'
        END AS waits_for
   FROM recur_internal.workers() AS w
   LEFT JOIN pg_database AS d ON d.oid = w.database
   LEFT JOIN pg_stat_activity AS a ON a.pid = w.pid
- WHERE d.datname = current_database() OR pg_has_role('pg_monitor', 'USAGE')
  ORDER BY d.datname, w.kind, w.pid;
 COMMENT ON VIEW recur.workers IS
-    'The background workers of pg_recur in this database; a member of pg_monitor sees those of all databases';
+    'The background workers of pg_recur in this database, and whether it has none; a member of pg_monitor sees all '
+    'databases';
 COMMENT ON COLUMN recur.workers.database IS 'The database that the worker serves';
-COMMENT ON COLUMN recur.workers.kind IS 'dispatcher or maintenance';
-COMMENT ON COLUMN recur.workers.pid IS 'The process id of the worker';
-COMMENT ON COLUMN recur.workers.state IS 'starting, working, sleeping or backing off';
+COMMENT ON COLUMN recur.workers.kind IS
+    'dispatcher; roaming, for a dispatcher that leaves when another database is in need; maintenance; or none, where '
+    'the database has no process because there are too few';
+COMMENT ON COLUMN recur.workers.pid IS 'The process id of the worker; NULL if there is none';
+COMMENT ON COLUMN recur.workers.state IS
+    'starting, working, sleeping or backing off; waiting, if the database has no process';
 COMMENT ON COLUMN recur.workers.state_since IS 'Since when the worker is in this state';
-COMMENT ON COLUMN recur.workers.wakes_at IS 'When the worker wakes by itself; a change wakes it earlier';
+COMMENT ON COLUMN recur.workers.wakes_at IS
+    'When the worker wakes by itself, or the database is visited; a change wakes it earlier';
 COMMENT ON COLUMN recur.workers.waits_for IS 'What the worker waits for';
 
 CREATE FUNCTION recur_internal.is_preloaded() RETURNS boolean
@@ -67,19 +106,17 @@ CREATE FUNCTION recur_internal.is_preloaded() RETURNS boolean
     AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
 COMMENT ON FUNCTION recur_internal.is_preloaded IS 'Internal: was pg_recur loaded when the server started?';
 
--- Runs as the owner of the objects: it reads the tables, and the sessions of other roles.
 CREATE FUNCTION recur_internal.library_version() RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE
     AS 'MODULE_PATHNAME', 'library_version_wrapper';
 COMMENT ON FUNCTION recur_internal.library_version IS
     'Internal: the version of the library, which the extension in this database should have as well';
 
-CREATE FUNCTION recur.doctor() RETURNS TABLE (severity text, finding text, remedy text)
-    LANGUAGE plpgsql SECURITY DEFINER
+-- Why nothing fires by itself, if so.
+CREATE FUNCTION recur_internal.why_nothing_fires() RETURNS TABLE (severity text, finding text, remedy text)
+    LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    at timestamptz := clock_timestamp();
 BEGIN
     RETURN QUERY
     SELECT 'error',
@@ -88,43 +125,112 @@ BEGIN
            'ALTER EXTENSION pg_recur UPDATE; where the library is the older one, restart the server with the new one.'
       FROM pg_extension AS e
      WHERE e.extname = 'pg_recur' AND e.extversion <> recur_internal.library_version();
+    RETURN QUERY
+    SELECT 'error', recur_internal.hold_reason(),
+           'recur.arm() makes this place its home: then everything that is due fires.'
+     WHERE recur_internal.hold_reason() IS NOT NULL;
     -- Not by shared_preload_libraries, which only superusers may read.
     IF NOT recur_internal.is_preloaded() THEN
         RETURN QUERY SELECT 'error', 'pg_recur is not preloaded: nothing fires by itself',
             'Add pg_recur to shared_preload_libraries and restart the server, or call recur.tick() yourself.';
     ELSIF NOT current_setting('recur.enabled')::boolean THEN
         RETURN QUERY SELECT 'error', 'recur.enabled is off: nothing fires by itself', 'Switch it on and reload.';
+    ELSIF EXISTS (SELECT FROM recur_internal.settings_in_force() AS s
+                   WHERE s.name = 'recur.enabled' AND s.source = 'database' AND NOT s.value::boolean) THEN
+        RETURN QUERY SELECT 'error', 'recur.enabled is off in this database: nothing fires by itself',
+            'recur.reset_setting(''enabled'') leaves it to the server''s configuration.';
+    ELSIF EXISTS (SELECT FROM recur_internal.test_clock) THEN
+        RETURN QUERY SELECT 'note', format('this is a test database, whose clock says %s: nothing fires by itself',
+                                      recur.clock()),
+            'recur.set_clock(…) sets the clock, and recur.tick() dispatches what is due.';
     ELSIF NOT EXISTS (SELECT FROM recur_internal.workers() AS w
                        WHERE w.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-                         AND w.kind = 'dispatcher') THEN
+                         AND w.kind IN ('dispatcher', 'roaming', 'none')) THEN
         RETURN QUERY SELECT 'error', 'no dispatcher runs in this database',
             'See whether recur.databases names it, and whether max_worker_processes leaves room; '
             'the server''s log says more.';
     END IF;
+    RETURN QUERY SELECT 'warning', m.finding, m.remedy FROM recur_internal.missing_workers_finding() AS m;
+END
+$$;
+COMMENT ON FUNCTION recur_internal.why_nothing_fires IS
+    'Internal: the findings of recur.doctor that say why nothing fires by itself';
+
+-- Runs that fail, and alarms that are raised: the oldest of each.
+CREATE VIEW recur_internal.trouble AS
+(SELECT format('runs of action "%s" have failed %s times in a row, since %s: %s', d.name, p.failed_in_a_row,
+               p.failing_since, p.last_run_error) AS finding,
+        format('recur.history(%L) shows the dispatches; recur.retry repeats one.', d.id) AS remedy
+   FROM recur_internal.progress AS p
+   JOIN recur_internal.definitions AS d ON d.id = p.action_id
+  WHERE p.failed_in_a_row > 0
+  ORDER BY p.failing_since LIMIT 20)
+UNION ALL
+(SELECT format('action "%s": %s since %s', d.name, v.what, v.since),
+        format('The event alarm.raised says more; recur.history(%L) shows the dispatches.', d.id)
+   FROM recur_internal.alarms AS a
+   JOIN recur_internal.definitions AS d ON d.id = a.action_id,
+        LATERAL (VALUES ('a dispatch has waited to be started', a.late_since),
+                        ('a dispatch has been running', a.overrunning_since),
+                        ('no dispatch was completed', a.silent_since)) AS v (what, since)
+  WHERE v.since IS NOT NULL
+  ORDER BY v.since LIMIT 20);
+COMMENT ON VIEW recur_internal.trouble IS 'Internal: what recur.doctor says of failing runs and raised alarms';
+COMMENT ON COLUMN recur_internal.trouble.finding IS 'What is wrong';
+COMMENT ON COLUMN recur_internal.trouble.remedy IS 'What to do about it';
+
+-- Runs as the owner of the objects: it reads the tables, and the sessions of other roles.
+CREATE FUNCTION recur.doctor() RETURNS TABLE (severity text, finding text, remedy text)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    at timestamptz := recur.clock();
+BEGIN
+    RETURN QUERY SELECT w.severity, w.finding, w.remedy FROM recur_internal.why_nothing_fires() AS w;
     RETURN QUERY
     SELECT 'error',
            format('%s actions are overdue by more than a minute, the oldest since %s', count(*), min(t.due_at)),
            'See recur.workers and the server''s log: is a worker behind, or a timer locked by an open transaction?'
       FROM recur_internal.timers AS t WHERE t.due_at < at - interval '1 minute' HAVING count(*) > 0;
     RETURN QUERY
+    SELECT 'warning', format('the row of setting "%s" in recur_internal.settings is ignored: %s', i.name, i.problem),
+           format('recur.set_setting sets what holds; DELETE FROM recur_internal.settings WHERE name = %L removes it.',
+                  i.name)
+      FROM recur_internal.ignored_settings() AS i LIMIT 20;
+    RETURN QUERY
     SELECT 'warning', format('action "%s" fails: %s', a.name, a.last_error),
            format('recur.update(%L, …) mends it.', a.id)
       FROM recur.recurring_actions AS a WHERE a.error_count > 0 LIMIT 20;
+    RETURN QUERY SELECT 'warning', u.finding, u.remedy FROM recur_internal.trouble AS u;
     RETURN QUERY
     SELECT 'warning', format('%s actions belong to role "%s", which no longer exists', count(*), o.name),
-           'Their dispatches are seen by admins only. Delete them, or create them again as another role.'
+           format('Their dispatches are seen by admins only. '
+                  'SELECT recur.reassign_owner(%L, …) gives them to another role.', o.name)
       FROM recur_internal.definitions AS d
       JOIN recur_internal.owners AS o ON o.id = d.owner_id
      WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = o.role)
-     GROUP BY o.id, o.name;
+     GROUP BY o.id, o.name
+     ORDER BY count(*) DESC LIMIT 20;
     RETURN QUERY
     SELECT 'warning',
            format('%s dispatches of provider "%s" wait to be claimed, the oldest since %s', count(*), l.provider,
                   min(l.available_at)),
            'Start consumers for it, or see why they do not claim.'
       FROM recur_internal.live_dispatches AS l
-     WHERE l.status = 'pending' AND l.available_at < at - interval '5 minutes'
-     GROUP BY l.provider;
+     WHERE l.status = 'pending' AND l.available_at < at - interval '5 minutes' AND l.primary_agent IS NULL
+     GROUP BY l.provider
+     ORDER BY min(l.available_at) LIMIT 20;
+    RETURN QUERY
+    SELECT 'warning',
+           format('%s dispatches wait for agent "%s"%s, the oldest since %s', count(*), l.primary_agent,
+                  CASE WHEN l.fallback_agent IS NOT NULL THEN format(' or its fallback "%s"', l.fallback_agent) END,
+                  min(l.available_at)),
+           format('Start a consumer that claims as this agent: recur.claim(…, agent => %L).', l.primary_agent)
+      FROM recur_internal.live_dispatches AS l
+     WHERE l.status = 'pending' AND l.available_at < at - interval '5 minutes' AND l.primary_agent IS NOT NULL
+     GROUP BY l.primary_agent, l.fallback_agent
+     ORDER BY min(l.available_at) LIMIT 20;
     RETURN QUERY
     SELECT 'warning', format('%s dispatches have failed for good within the last day', count(*)),
            'See recur.dead_letters.'
@@ -139,7 +245,7 @@ BEGIN
            format('While it is open nothing dead can be removed; end it, if need be with pg_terminate_backend(%s).',
                   s.pid)
       FROM pg_stat_activity AS s
-     WHERE s.datname = current_database() AND s.xact_start < at - interval '1 hour'
+     WHERE s.datname = current_database() AND s.xact_start < clock_timestamp() - interval '1 hour'
        AND s.backend_type = 'client backend';
     RETURN QUERY
     SELECT 'error',

@@ -9,6 +9,10 @@ use pgrx::prelude::*;
 
 const LIST: &str = include_str!("../../sql/inspect/queries/list_actions.sql");
 const SEARCH: &str = include_str!("../../sql/inspect/queries/search_actions.sql");
+/// In the order of namespace, tenant and name.
+const BY_NAME: &str = include_str!("../../sql/inspect/queries/page_by_name.sql");
+/// An id begins with the millisecond in which its action was created.
+const NEWEST: &str = include_str!("../../sql/inspect/queries/page_of_newest.sql");
 const COUNT: &str = include_str!("../../sql/inspect/queries/count_found.sql");
 
 /// This many actions are sorted in a few milliseconds; if there are more, reading in order soon fills a page.
@@ -32,6 +36,7 @@ fn matching(
     after_tenant: Option<&str>,
     after_name: Option<&str>,
     after_id: Option<Uuid>,
+    newest: Option<bool>,
 ) -> SetOfIterator<'static, Uuid> {
     // Before the change of roles: afterwards, the caller is the engine.
     let visible = access::visible().parameter();
@@ -60,8 +65,14 @@ fn matching(
                     query = SEARCH;
                 }
             }
+            let page = if newest == Some(true) {
+                NEWEST
+            } else {
+                BY_NAME
+            };
+            let query = query.replace("{{page}}", page);
             client
-                .select(query, None, &arguments)?
+                .select(query.as_str(), None, &arguments)?
                 .map(|row| row.get::<Uuid>(1))
                 .filter_map(Result::transpose)
                 .collect::<Result<Vec<_>, _>>()

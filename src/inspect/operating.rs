@@ -1,6 +1,6 @@
 //! What operators look at: statistics and workers.
 
-use crate::pg::time;
+use crate::pg::{self, catalog, identity, time};
 use crate::runtime::{installation, shared, stats};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
@@ -21,6 +21,8 @@ fn stats() -> TableIterator<
         name!(ended, i64),
         name!(errors, i64),
         name!(leases_expired, i64),
+        name!(interactive, i64),
+        name!(alarms_raised, i64),
         name!(lateness_p50, Option<f64>),
         name!(lateness_p99, Option<f64>),
         name!(lateness_max, Option<f64>),
@@ -39,6 +41,8 @@ fn stats() -> TableIterator<
             stats.ended as i64,
             stats.errors as i64,
             stats.leases_expired as i64,
+            stats.interactive as i64,
+            stats.alarms_raised as i64,
             quantile(0.5),
             quantile(0.99),
             quantile(1.0).map(|_| milliseconds(stats.max_lateness)),
@@ -47,7 +51,8 @@ fn stats() -> TableIterator<
     TableIterator::new(rows.into_iter().collect::<Vec<_>>())
 }
 
-/// `recur_internal.workers()`.
+/// `recur_internal.workers()`: those of this database; a member of pg_monitor sees those of all databases. The view
+/// calls it as the role that reads the view, so that the role can call it by itself, too.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn workers() -> TableIterator<
@@ -55,7 +60,7 @@ fn workers() -> TableIterator<
     (
         name!(database, pg_sys::Oid),
         name!(kind, &'static str),
-        name!(pid, i32),
+        name!(pid, Option<i32>),
         name!(state, &'static str),
         name!(state_since, Option<TimestampWithTimeZone>),
         name!(wakes_at, Option<TimestampWithTimeZone>),
@@ -65,14 +70,40 @@ fn workers() -> TableIterator<
         true => shared::workers(),
         false => Vec::new(),
     };
-    TableIterator::new(workers.into_iter().map(|worker| {
+    let sees_all = catalog::role(c"pg_monitor")
+        .is_some_and(|monitor| identity::has_rights_of(identity::current_role(), monitor));
+    let seen = workers
+        .into_iter()
+        .filter(move |worker| sees_all || worker.database == pg::my_database());
+    TableIterator::new(seen.map(|worker| {
         (
             worker.database,
-            worker.kind.name(),
+            worker.kind,
             worker.pid,
-            worker.state.name(),
-            instant(worker.state_since),
+            worker.state,
+            worker.state_since.and_then(instant),
             instant(worker.wakes_at),
+        )
+    }))
+}
+
+/// `recur_internal.missing_workers()`.
+#[pg_extern(sql = false)]
+fn missing_workers() -> TableIterator<
+    'static,
+    (
+        name!(databases, i32),
+        name!(processes, i32),
+        name!(max_worker_processes, i32),
+    ),
+> {
+    let missing = shared::available().then(shared::missing);
+    let missing = missing.filter(|missing| missing.databases > 0);
+    TableIterator::new(missing.into_iter().map(|missing| {
+        (
+            missing.databases,
+            missing.processes,
+            missing.max_worker_processes,
         )
     }))
 }

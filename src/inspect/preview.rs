@@ -1,10 +1,11 @@
-//! Schedules from SQL: validate and preview. Nothing here reads or writes a table.
+//! Schedules from SQL: validate and preview. Only the preview of an action reads tables, as the role that asks.
 
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::Jsonb;
+use crate::pg::query::{pg_uuid, queries};
 use crate::pg::time;
 use crate::runtime::{environment, settings};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
 use pgrx::iter::TableIterator;
 use pgrx::{check_for_interrupts, name, prelude::*};
@@ -14,10 +15,18 @@ use recurrence::{
 };
 use std::str::FromStr;
 use std::sync::Arc;
+use uuid::Uuid;
+
+queries! {
+    PREVIEW_ACTION = "inspect/queries/preview_action.sql" (UUIDOID, TEXTOID, TIMESTAMPTZOID, INT4OID);
+}
 
 /// More rows than a person reads, in a bounded time.
 const MOST_PREVIEWED: i32 = 10_000;
 const DEFAULT_COUNT: i32 = 10;
+/// The note on the first occurrence of a schedule that is counted from its start, and has none.
+const FIRST_AT_ONCE: &str = "the moment of creation: without starts_at the first run is at once";
+const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 
 /// `recur.is_valid_schedule(text)`.
 #[pg_extern(sql = false)]
@@ -48,7 +57,19 @@ fn tzdata_version() -> &'static str {
     recurrence::tzdata_version()
 }
 
-/// `recur.preview(…)`: the next occurrences strictly after `from`.
+/// `recur_internal.checked_count(count)`: how many occurrences are asked for.
+#[pg_extern(sql = false)]
+fn checked_count(count: Option<i32>) -> i32 {
+    let count = count.unwrap_or(DEFAULT_COUNT);
+    if !(0..=MOST_PREVIEWED).contains(&count) {
+        SqlError::invalid_argument("count", &count.to_string(), "must lie between 0 and 10000")
+            .raise();
+    }
+    count
+}
+
+/// `recur.preview(…)`: the next occurrences strictly after `from`; of a schedule that counts from its start, and has
+/// none, those of an action that is created at `from`.
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn preview(
@@ -69,11 +90,7 @@ fn preview(
         name!(note, Option<String>),
     ),
 > {
-    let count = count.unwrap_or(DEFAULT_COUNT);
-    if !(0..=MOST_PREVIEWED).contains(&count) {
-        SqlError::invalid_argument("count", &count.to_string(), "must lie between 0 and 10000")
-            .raise();
-    }
+    let count = checked_count(count);
     let question = Question {
         schedule,
         timezone,
@@ -84,9 +101,16 @@ fn preview(
         on_dst_gap,
         on_dst_fold,
     };
+    if let Some(id) = action_meant(schedule) {
+        return TableIterator::new(question.of_action(id, count).or_raise());
+    }
+    let is_start_given = starts_at.is_some();
     let Some((recurrence, from)) = question.compile().or_raise() else {
         return TableIterator::new(Vec::new());
     };
+    // As recur.create does: without a start, the schedule is counted from now, which may be its first occurrence.
+    let start = recurrence.bounds().starts_at.filter(|_| !is_start_given);
+    let from = start.map_or(from, |start| start - MICROSECOND);
     // One more than is shown: a silence may follow the last row.
     let occurrences: Vec<Occurrence> = recurrence
         .occurrences_after(from)
@@ -95,6 +119,7 @@ fn preview(
     let note = |occurrence: &Occurrence, next: Option<&Occurrence>| {
         let silence = next.and_then(|next| recurrence.silence_between(*occurrence, *next));
         let notes = [
+            (Some(occurrence.at) == start).then(|| FIRST_AT_ONCE.to_owned()),
             occurrence.shift.note(),
             silence.map(|silence| silence.to_string()),
         ];
@@ -202,18 +227,13 @@ fn occurrences_by_minute(
     TableIterator::new(rows)
 }
 
-/// Counting stops at this number of occurrences.
-const MOST_COUNTED: u64 = 10_000_000;
-
-/// `recur_internal.occurrences_around(…)`: the last occurrence at or before `until`, the first after it, and how many
-/// there are in (from, until].
+/// `recur_internal.occurrences_around(…)`: the last occurrence at or before an instant, and the first after it.
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn occurrences_around(
     schedule: Option<&str>,
     timezone: Option<&str>,
-    from: Option<TimestampWithTimeZone>,
-    until: Option<TimestampWithTimeZone>,
+    at: Option<TimestampWithTimeZone>,
     starts_at: Option<TimestampWithTimeZone>,
     ends_at: Option<TimestampWithTimeZone>,
     on_dst_gap: Option<&str>,
@@ -223,29 +243,27 @@ fn occurrences_around(
     (
         name!(previous, Option<TimestampWithTimeZone>),
         name!(next, Option<TimestampWithTimeZone>),
-        name!(count, i64),
     ),
 > {
-    let until = until.ok_or_else(|| missing("until")).or_raise();
-    let until = time::instant("until", until).or_raise();
+    let given = at.ok_or_else(|| missing("at")).or_raise();
+    let instant = time::instant("at", given).or_raise();
     let question = Question {
         schedule,
         timezone,
-        from,
+        from: at,
         starts_at,
         ends_at,
         max_runs: None,
         on_dst_gap,
         on_dst_fold,
     };
-    let Some((recurrence, from)) = question.compile().or_raise() else {
-        return TableIterator::once((None, None, 0));
+    let Some((recurrence, _)) = question.compile().or_raise() else {
+        return TableIterator::once((None, None));
     };
-    let instant = |occurrence: Occurrence| time::timestamptz(occurrence.at);
+    let shown = |occurrence: Occurrence| time::timestamptz(occurrence.at);
     TableIterator::once((
-        recurrence.previous_or_at(until).map(instant),
-        recurrence.next_after(until).map(instant),
-        recurrence.count_between(from, until, MOST_COUNTED) as i64,
+        recurrence.previous_or_at(instant).map(shown),
+        recurrence.next_after(instant).map(shown),
     ))
 }
 
@@ -267,7 +285,46 @@ struct Question<'a> {
     on_dst_fold: Option<&'a str>,
 }
 
+/// A row of a preview: occurrence, local time, note.
+type Previewed = (TimestampWithTimeZone, Timestamp, Option<String>);
+
+/// The id of an action, where a schedule is expected: no schedule looks like one.
+pub(super) fn action_meant(schedule: Option<&str>) -> Option<Uuid> {
+    Uuid::parse_str(schedule?.trim()).ok()
+}
+
 impl Question<'_> {
+    /// The occurrences of an action, which has bounds and policies of its own.
+    fn of_action(&self, id: Uuid, count: i32) -> Result<Vec<Previewed>, SqlError> {
+        let given = [
+            ("starts_at", self.starts_at.is_some()),
+            ("ends_at", self.ends_at.is_some()),
+            ("max_runs", self.max_runs.is_some()),
+            ("on_dst_gap", self.on_dst_gap.is_some()),
+            ("on_dst_fold", self.on_dst_fold.is_some()),
+        ];
+        if let Some((argument, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let message = format!("{argument} is given for action {id}, which has one of its own");
+            return Err(
+                SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message).with_hint(
+                    "recur.compare(id, changes) shows what a change of the action would make.",
+                ),
+            );
+        }
+        let arguments = [
+            pg_uuid(id).into(),
+            self.timezone.into(),
+            self.from.into(),
+            count.into(),
+        ];
+        let rows = PREVIEW_ACTION.with(|query| {
+            query.rows(&arguments, |row| {
+                (row.required(1), row.required(2), row.get(3))
+            })
+        });
+        Ok(rows)
+    }
+
     /// None if the schedule is valid, but has no occurrence from this start on.
     fn compile(self) -> Result<Option<(Recurrence, DateTime<Utc>)>, SqlError> {
         // NULL means the default of an argument; a schedule has none.
@@ -310,6 +367,10 @@ pub(super) fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {
 }
 
 fn invalid_schedule(text: &str, error: &ScheduleError) -> SqlError {
+    if action_meant(Some(text)).is_some() {
+        return SqlError::invalid_argument("schedule", text, "is the id of an action, no schedule")
+            .with_hint("recur.preview and recur.describe understand ids; recur.get(id) has the action's schedule.");
+    }
     let problem = SqlError::invalid_argument("schedule", text, &error.to_string());
     match error.hint() {
         Some(hint) => problem.with_hint(hint),

@@ -1,17 +1,34 @@
-//! Schedules in words: describe and lint. Nothing here reads or writes a table.
+//! Schedules in words: describe and lint. Only the description of an action reads tables, as the role that asks.
 
-use super::preview::{missing, parse_max_runs, parse_schedule, parse_zone};
+use super::preview::{action_meant, missing, parse_max_runs, parse_schedule, parse_zone};
 use crate::pg::error::{OrRaise, SqlError};
+use crate::pg::query::{pg_uuid, queries};
 use crate::pg::time;
+use crate::runtime::clock;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::iter::TableIterator;
 use pgrx::{name, prelude::*};
 use recurrence::{Bounds, Style, Zone};
 
+queries! {
+    DESCRIBE_ACTION = "inspect/queries/describe_action.sql" (UUIDOID, TEXTOID);
+}
+
 /// `recur.describe(schedule, timezone, style)`.
 #[pg_extern(sql = false)]
 fn describe(schedule: Option<&str>, timezone: Option<&str>, style: Option<&str>) -> String {
-    describe_as(schedule, timezone, style, &Bounds::default()).or_raise()
+    let Some(id) = action_meant(schedule) else {
+        return describe_as(schedule, timezone, style, &Bounds::default()).or_raise();
+    };
+    if timezone.is_some() {
+        let message = format!("timezone is given for action {id}, which has one of its own");
+        SqlError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
+            .with_hint("Leave it out; style is named: style => '12h'.")
+            .raise();
+    }
+    let arguments = [pg_uuid(id).into(), style.into()];
+    let described = DESCRIBE_ACTION.with(|query| query.row(&arguments, |row| row.required(1)));
+    described.unwrap_or_default()
 }
 
 /// `recur_internal.describe_within(schedule, timezone, style, starts_at, ends_at, max_runs)`.
@@ -71,7 +88,7 @@ fn lint(
         .map(|at| time::instant("starts_at", at))
         .transpose()
         .or_raise();
-    let findings = recurrence::lint(&schedule, zone, starts_at, time::now());
+    let findings = recurrence::lint(&schedule, zone, starts_at, clock::now());
     TableIterator::new(
         findings
             .into_iter()

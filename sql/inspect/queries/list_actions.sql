@@ -1,4 +1,5 @@
--- The ids of one page of recur.list.
+-- The ids of one page of recur.list. {page} is page_by_name.sql or page_of_newest.sql: where the page begins, and the
+-- order.
 -- $1 namespace; $2 tenant; $3 enabled; $4 labels; $5 subject; $6 int[]: owners asked for; $7 words to search for; $8 at
 -- most this many; $9, $10, $11, $12 namespace, tenant, name and id to go on after; $13 int[]: owners that the caller
 -- sees (each NULL for all)
@@ -12,7 +13,6 @@ SELECT d.id
    AND ($5 IS NULL OR d.subject = $5)
    AND ($6 IS NULL OR d.owner_id = ANY ($6))
    AND ($7 IS NULL OR to_tsvector('simple', d.name || ' ' || coalesce(d.description, '')) @@ recur_internal.words($7))
-   AND ($12 IS NULL OR (d.namespace, d.tenant, d.name, d.id) > ($9, $10, $11, $12))
    AND ($13 IS NULL OR d.owner_id = ANY ($13))
- ORDER BY d.namespace, d.tenant, d.name, d.id
+   AND {{page}}
  LIMIT $8

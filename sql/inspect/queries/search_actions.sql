@@ -14,7 +14,6 @@ SELECT d.id
    AND ($4 IS NULL OR d.labels @> $4)
    AND ($5 IS NULL OR d.subject = $5)
    AND ($6 IS NULL OR d.owner_id = ANY ($6))
-   AND ($12 IS NULL OR (d.namespace, d.tenant, d.name, d.id) > ($9, $10, $11, $12))
    AND ($13 IS NULL OR d.owner_id = ANY ($13))
- ORDER BY d.namespace, d.tenant, d.name, d.id
+   AND {{page}}
  LIMIT $8

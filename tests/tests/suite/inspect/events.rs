@@ -268,6 +268,7 @@ fn the_detail_of_a_large_change_is_sound() {
         "metadata": {"m": "n"}, "dedup_key": "{{execution_time}}", "misfire": "all", "misfire_grace": "1 hour",
         "catchup_limit": 7, "overlap": "skip", "jitter": "3 seconds", "max_attempts": 9, "lease": "1 minute",
         "priority": -5, "lock_group": "g", "notify_channel": "c", "primary_agent": "x", "fallback_agent": "y",
+        "fallback_after": "1 minute",
         "contact": "z", "mute": true, "mute_interval": "1 day", "keep_history": "failures", "action_type": "b",
         "on_dst_gap": "skip", "on_dst_fold": "both", "retry_backoff": {"base": "1 s", "factor": 2, "cap": "1 h"},
         "subject": "s",

@@ -94,10 +94,11 @@ fn an_occurrence_is_fired_skipped_due_to_come_or_never_existed() {
     );
     let (verdict, words, ..) = explain(&mut session, action, hours_ago(2_000));
     assert_eq!(verdict, "never existed");
-    assert!(
-        words.contains("has no occurrence then"),
-        "before its start: {words}"
+    let start: String = session.value(
+        "SELECT starts_at::text FROM recur.get($1::uuid)",
+        &[&action],
     );
+    assert_eq!(words, format!("the action starts only at {start}"));
 
     session.assert_error(
         &format!("SELECT recur.explain('{action}', NULL)"),
@@ -110,6 +111,42 @@ fn an_occurrence_is_fired_skipped_due_to_come_or_never_existed() {
             .0,
         "P0002"
     );
+}
+
+#[test]
+fn outside_of_its_bounds_the_bound_is_the_reason() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "SET timezone = 'UTC';
+         SELECT recur.create('a', '0 9 * * *', 'p', 't', starts_at => '2099-01-01 12:00Z',
+                             ends_at => '2099-01-04 12:00Z')",
+    );
+    for (at, expected) in [
+        (
+            "2098-12-31 09:00Z",
+            "the action starts only at 2099-01-01 12:00:00+00; its first occurrence is 2099-01-02 09:00:00+00",
+        ),
+        (
+            "2099-01-05 09:00Z",
+            "the action ended at 2099-01-04 12:00:00+00; its last occurrence was 2099-01-04 09:00:00+00",
+        ),
+        (
+            "2099-01-03 10:00Z",
+            "at 09:00, UTC has no occurrence then; the one before is 2099-01-03 09:00:00+00; the one after is \
+             2099-01-04 09:00:00+00",
+        ),
+    ] {
+        let row = &session.rows(
+            "SELECT verdict, explanation FROM recur.explain('a', $1::text::timestamptz)",
+            &[&at],
+        )[0];
+        let (verdict, words): (String, String) = (row.get(0), row.get(1));
+        assert_eq!(
+            (verdict.as_str(), words.as_str()),
+            ("never existed", expected)
+        );
+    }
 }
 
 #[test]
@@ -137,7 +174,8 @@ fn an_overlap_is_named() {
     assert_eq!((verdict.as_str(), event), ("skipped", true));
     assert_eq!(
         words,
-        "an earlier dispatch was unfinished, and by the overlap policy it gave way"
+        "an earlier dispatch was unfinished, and by the overlap policy it gave way; one that waits for its retry \
+         counts for an hour after its occurrence"
     );
 }
 

@@ -138,6 +138,50 @@ fn pages_are_stable() {
     assert_eq!(seen, everything);
 }
 
+/// The same for the newest first: what is created meanwhile comes before the first page.
+#[test]
+fn the_newest_come_first() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    for name in ["b", "c", "a", "e", "d"] {
+        session.batch(&format!(
+            "SELECT recur.create('{name}', '@yearly', 'p', 'x'); SELECT pg_sleep(0.002)"
+        ));
+    }
+    assert_eq!(names(&mut session, ""), ["a", "b", "c", "d", "e"]);
+    assert_eq!(
+        names(&mut session, "sort => 'newest'"),
+        ["d", "e", "a", "c", "b"]
+    );
+    assert_eq!(
+        names(&mut session, "sort => 'newest', search => 'e'"),
+        ["e"]
+    );
+    let mut page = |after: &str| {
+        names(
+            &mut session,
+            &format!("sort => 'newest', \"limit\" => 2, after => {after}"),
+        )
+    };
+    assert_eq!(page("NULL"), ["d", "e"]);
+    let after = "recur.id_of('e')";
+    assert_eq!(page(after), ["a", "c"]);
+    let id: Uuid = session.value("SELECT recur.id_of('e')", &[]);
+    session.batch("SELECT recur.create('new', '@yearly', 'p', 'x'); SELECT recur.delete('e')");
+    let mut page = |after: Uuid| {
+        names(
+            &mut session,
+            &format!("sort => 'newest', \"limit\" => 2, after => '{after}'"),
+        )
+    };
+    assert_eq!(page(id), ["a", "c"]);
+    session.assert_error(
+        "SELECT recur.list(sort => 'oldest')",
+        "22023",
+        "invalid sort \"oldest\": must be name or newest",
+    );
+}
+
 /// 50,000 actions with a dispatch each, most of them of `app` and some of `alice`.
 fn fill(session: &mut Session) {
     session.batch(
@@ -163,8 +207,8 @@ fn fill(session: &mut Session) {
          SELECT id, enabled, n.next, n.next, 0, 0
            FROM made, LATERAL (SELECT CASE WHEN enabled THEN now() + interval '1 day' END AS next) AS n;
          INSERT INTO recur_internal.progress (action_id, completed_count, failed_count, failed_in_a_row,
-                                              context_version)
-         SELECT id, 0, 0, 0, 1 FROM made;
+                                              interactive_count, context_version)
+         SELECT id, 0, 0, 0, 0, 1 FROM made;
          SELECT count(recur.trigger(id)) FROM made",
     );
     session.batch("VACUUM ANALYZE recur_internal.definitions");
@@ -187,6 +231,11 @@ fn every_filter_has_an_index() {
     for (call, index) in [
         ("list()".to_owned(), "definitions_listed"),
         (format!("list(after => '{some}')"), "definitions_listed"),
+        ("list(sort => 'newest')".to_owned(), "definitions_pkey"),
+        (
+            format!("list(sort => 'newest', after => '{some}')"),
+            "definitions_pkey",
+        ),
         ("list(namespace => 'ns1')".to_owned(), "definitions_listed"),
         (
             "list(tenant => 'tenant1')".to_owned(),

@@ -1,9 +1,12 @@
 //! What people look at: lists, explanations, statistics, events.
 
 mod doctor;
+mod errors;
 mod events;
 mod explain;
+mod help;
 mod list;
+mod named;
 mod overview;
 mod preview;
 mod schedules;

@@ -99,7 +99,6 @@ fn workers_show_what_they_do_and_wait_for() {
             == [
                 format!("dispatcher {asleep}"),
                 format!("dispatcher {asleep}"),
-                format!("maintenance {asleep}"),
             ]
     });
     let sane: bool = session.value(
