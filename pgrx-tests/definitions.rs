@@ -79,6 +79,7 @@ mod tests {
 
     #[pg_test(error = "action \"a\" has had all of its 1 runs")]
     fn an_exhausted_action_can_not_be_resumed() {
+        Spi::run("SELECT recur.mark_test_database()").unwrap();
         Spi::run("SELECT recur.create('a', '@hourly', 'p', 't', max_runs => 1)").unwrap();
         Spi::run("SELECT recur.tick(next_run_at) FROM recur.recurring_actions").unwrap();
         Spi::run("SELECT recur.resume(id) FROM recur.recurring_actions").unwrap();

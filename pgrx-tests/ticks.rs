@@ -17,7 +17,9 @@ mod tests {
         .unwrap()
     }
 
+    /// In a test database, whose actions may be ticked ahead of time.
     fn create(name: &str, schedule: &str) {
+        Spi::run("SELECT recur.mark_test_database()").unwrap();
         Spi::run_with_args(
             "SELECT recur.create($1, $2, 'p', 't', starts_at => '2030-01-01Z')",
             &[name.into(), schedule.into()],
@@ -105,6 +107,7 @@ mod tests {
 
     #[pg_test]
     fn a_backlog_larger_than_a_batch_is_drained() {
+        Spi::run("SELECT recur.mark_test_database()").unwrap();
         Spi::run(
             "SELECT count(recur.create('a' || n, '0 12 * * *', 'p', 't', starts_at => '2030-01-01Z'))
                FROM generate_series(1, 2500) AS n",

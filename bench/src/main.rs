@@ -28,7 +28,7 @@ pub struct Size {
 
 type Section = fn(Size, &mut Report);
 
-const SECTIONS: [(&str, &str, Section); 10] = [
+const SECTIONS: [(&str, &str, Section); 11] = [
     ("engine", "Engine", sections::engine::run),
     ("cache", "Schedule cache", sections::cache::run),
     (
@@ -39,6 +39,7 @@ const SECTIONS: [(&str, &str, Section); 10] = [
     ("lateness", "Lateness", sections::lateness::run),
     ("herds", "Herds", sections::herds::run),
     ("idle", "Idle cost", sections::idle::run),
+    ("databases", "Many databases", sections::databases::run),
     ("consume", "Consumer throughput", sections::consume::run),
     ("history", "History does not hurt", sections::history::run),
     ("snapshot", "A held snapshot", sections::snapshot::run),

@@ -10,7 +10,8 @@ const LAYERS: [&[&str]; 5] = [
     &["pg"],
     &["runtime"],
     &[
-        "actions", "dispatch", "queue", "recovery", "history", "inspect", "access",
+        "actions", "dispatch", "queue", "recovery", "journeys", "alerts", "history", "inspect",
+        "access",
     ],
     &["workers"],
     &[ROOT],
@@ -207,7 +208,7 @@ mod tests {
             ]),
             [
                 "src/api/mod.rs:1: api stands in no layer: expected one of pg, runtime, actions, dispatch, queue, \
-              recovery, history, inspect, access, workers, lib.rs"
+              recovery, journeys, alerts, history, inspect, access, workers, lib.rs"
             ]
         );
     }

@@ -35,6 +35,7 @@ struct Share {
     /// Part of their names: other tests have databases of the same names.
     number: usize,
     databases: Mutex<Vec<String>>,
+    has_workers: bool,
 }
 
 impl Cluster {
@@ -69,18 +70,23 @@ impl Cluster {
     /// Databases on a server that is like that of `start`. For tests that neither restart nor configure the server, nor
     /// look at what is not of their database: its log, its workers, its roles.
     pub fn shared() -> Cluster {
-        Cluster::on(&WITH_WORKERS, "")
+        Cluster::on(&WITH_WORKERS, true)
     }
 
     /// The same without workers: such a test sets its clock itself, with `recur.tick`.
     pub fn quiet() -> Cluster {
-        Cluster::on(&WITHOUT_WORKERS, "recur.enabled = off")
+        Cluster::on(&WITHOUT_WORKERS, false)
     }
 
-    fn on(shared: &Mutex<Option<Arc<Server>>>, settings: &str) -> Cluster {
+    fn on(shared: &Mutex<Option<Arc<Server>>>, has_workers: bool) -> Cluster {
         static NUMBER: AtomicUsize = AtomicUsize::new(1);
         let permit = permit();
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let settings = if has_workers {
+            ""
+        } else {
+            "recur.enabled = off"
+        };
         let server = shared.get_or_insert_with(|| {
             let mut server = Server::new(&format!(
                 "{PRELOADED}\nmax_connections = 200\nmax_worker_processes = 100\n{settings}"
@@ -93,6 +99,7 @@ impl Cluster {
             server: Arc::clone(server),
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             databases: Mutex::new(Vec::new()),
+            has_workers,
         };
         Cluster::of(Hold::Shared(share), permit)
     }
@@ -237,6 +244,16 @@ impl Cluster {
         self.empty_database(database, "");
         let mut session = self.session(database);
         session.batch("CREATE EXTENSION pg_recur");
+        if matches!(&self.server, Hold::Shared(share) if !share.has_workers) {
+            session.batch("SELECT recur.mark_test_database()");
+        }
+        session
+    }
+
+    /// A new database whose clock a test sets, on any server: nothing fires by itself in it.
+    pub fn test_database(&self, database: &str) -> Session {
+        let mut session = self.database(database);
+        session.batch("SELECT recur.mark_test_database()");
         session
     }
 

@@ -67,7 +67,10 @@ pub fn idle_action(session: &mut Session, arguments: &str) -> Uuid {
 /// A dispatch of this action.
 #[track_caller]
 pub fn queue_for(session: &mut Session, action: Uuid) -> Uuid {
-    session.value("SELECT recur.trigger($1::uuid)", &[&action])
+    session.value(
+        "SELECT recur.trigger($1::uuid, overlap => 'allow')",
+        &[&action],
+    )
 }
 
 /// The state of a dispatch, wherever it is.

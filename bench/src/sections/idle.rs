@@ -26,7 +26,7 @@ pub struct Idle {
     /// In quick succession, with warm caches.
     pub micros_per_quick_wake: f64,
     pub cpu_per_hour: f64,
-    /// Of the launcher and the maintenance worker together.
+    /// Of the launcher.
     pub others_per_hour: f64,
     pub tick_micros: f64,
     pub tick_buffers: i64,
@@ -36,7 +36,7 @@ pub fn measure(server: &Server, session: &mut Session, seconds: u64) -> Idle {
     let pid = server.dispatcher_pids()[0];
     let others: Vec<i32> = session
         .rows(
-            "SELECT pid FROM pg_stat_activity WHERE backend_type IN ('pg_recur launcher', 'pg_recur maintenance')",
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_recur launcher'",
             &[],
         )
         .iter()
@@ -105,8 +105,8 @@ pub fn run(size: Size, report: &mut Report) {
         "A dispatcher with this many actions and nothing due: how often it wakes, what a wake-up takes of its CPU, and
 that per hour. After five seconds of sleep nothing of it is in the CPU's caches any more; so beside it there is what a
 plain session takes that is asked for a prepared `SELECT 1` every five seconds, and what each of 1,000 wake-ups in quick
-succession takes. Two more workers wake as often, the launcher and the maintenance worker: what they take together per
-hour. The time and the buffers of one `recur.tick()`. `recur.check_interval`, the safety net, is 5 s, its default.
+succession takes. The launcher wakes as often: what it takes per hour.
+The time and the buffers of one `recur.tick()`. `recur.check_interval`, the safety net, is 5 s, its default.
 Targets: no wake-ups but the safety net's, under 100 µs each, and the same for any number of actions.",
     );
     let sizes: &[i64] = if size.full {
@@ -151,7 +151,7 @@ Targets: no wake-ups but the safety net's, under 100 µs each, and the same for 
             "`SELECT 1`",
             "in succession",
             "CPU s per hour",
-            "the other two's",
+            "the launcher's",
             "tick µs",
             "tick's buffers",
         ],

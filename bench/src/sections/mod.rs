@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod consume;
+pub mod databases;
 pub mod engine;
 mod enqueue;
 pub mod growth;

@@ -88,7 +88,8 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
         ahead: None,
         then: Then::End(EndReason::Exhausted),
     };
-    if left <= 0 {
+    let over = due.completed.unwrap_or(due.run_count);
+    if due.max_runs.is_some_and(|most| over >= most) {
         return answer;
     }
     let share = due.share.clamp(1, MOST_FIRED);
@@ -100,11 +101,12 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
     let mut settled = rest
         .first()
         .map_or(now.max(just_before), |rest| *rest - MICROSECOND);
-    answer.fire = fire
-        .iter()
-        .copied()
-        .take(usize::try_from(left).unwrap_or(usize::MAX))
-        .collect();
+    let places = usize::try_from(left.max(0)).unwrap_or(usize::MAX);
+    let (fire, beyond) = fire.split_at(places.min(fire.len()));
+    answer.fire = fire.to_vec();
+    if due.completed.is_some() {
+        answer.skipped.extend(skipped(SkipReason::MaxRuns, beyond));
+    }
     overlap(due, &mut answer);
     let is_usable = due.policy.overlap == Overlap::Allow;
     let horizon = due.policy.horizon.filter(|_| is_usable);
@@ -117,7 +119,7 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
         next_run_at,
         due_at,
     } = &mut answer.then
-        && let Some(horizon) = horizon
+        && let Some(horizon) = horizon.filter(|_| left > answer.fire.len() as i64)
     {
         *due_at = (*next_run_at - horizon.reach).max(now.min(*next_run_at));
         if is_full {
@@ -176,7 +178,11 @@ fn misfired<'a>(
 }
 
 fn overlap(due: &Due<'_>, answer: &mut Decision) {
-    let Unfinished { pending, running } = due.unfinished;
+    let Unfinished {
+        pending,
+        running,
+        stale,
+    } = due.unfinished;
     let fire = answer.fire.clone();
     let kept = match due.policy.overlap {
         Overlap::Allow => 0..fire.len(),
@@ -191,15 +197,13 @@ fn overlap(due: &Due<'_>, answer: &mut Decision) {
         .extend(skipped(SkipReason::Overlap, &[before, after].concat()));
     answer.fire = fire[kept].to_vec();
     answer.cancels_previous = due.policy.overlap == Overlap::CancelPrevious
-        && (pending || running)
+        && (pending || running || stale)
         && !answer.fire.is_empty();
 }
 
 fn then(due: &Due<'_>, fired: usize, settled: Instant) -> Then {
-    if due
-        .max_runs
-        .is_some_and(|most| due.run_count + fired as i64 >= most)
-    {
+    let counted = due.run_count + fired as i64;
+    if due.completed.is_none() && due.max_runs.is_some_and(|most| counted >= most) {
         return Then::End(EndReason::Exhausted);
     }
     match Occurrences(due).after(settled) {
@@ -214,7 +218,8 @@ fn then(due: &Due<'_>, fired: usize, settled: Instant) -> Then {
 
 fn ahead_of_it(due: &Due<'_>, now: Instant, until: Instant) -> Option<Decision> {
     let depends = due.policy.overlap != Overlap::Allow || due.policy.horizon.is_some();
-    if depends || due.next_run_at <= now {
+    let is_counted_later = due.completed.is_some() && due.max_runs.is_some();
+    if depends || is_counted_later || due.next_run_at <= now {
         return None;
     }
     let mut fire = Occurrences(due).between(due.next_run_at - MICROSECOND, until);

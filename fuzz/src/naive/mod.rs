@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cron;
 pub mod decide;
 pub mod interval;
+pub mod journey;
 pub mod queue;
 pub mod rrule;
 pub mod rule;

@@ -4,10 +4,11 @@ use crate::input::{Choices, Input};
 use crate::target::Signature;
 use chrono::{DateTime, TimeDelta, Utc};
 use recur_core::action::{
-    Action, Change, Changes, Column, Created, Environment, EventKind, Interval, Json, Kind, Limits,
-    Update, Value, Withdrawn, checked, create, pause, resume,
+    Action, Change, Changes, Column, Created, Demands, Environment, EventKind, Interval, Json,
+    Kind, Limits, Update, Value, Withdrawn, checked, create, pause, resume,
 };
 use recur_core::backoff::RetryBackoff;
+use recur_core::event::RecordedEvents;
 use recur_core::span;
 use recurrence::{Bounds, Recurrence, Schedule, ScheduleError, Zone};
 use std::sync::Arc;
@@ -62,6 +63,7 @@ fn environment() -> Environment<'static> {
             min_interval: Duration::from_secs(1),
         },
         default_timezone: Zone::UTC,
+        demands: &|_| Demands::default(),
         parse_schedule: &parse_schedule,
         parse_interval: &parse_interval,
     }
@@ -138,6 +140,7 @@ fn is_expected(column: Column, value: &Value<Text>) -> Option<bool> {
         (Kind::Name, Value::Text(text)) => !text.trim().is_empty() && text.chars().count() <= 255,
         (Kind::Text, Value::Text(text)) => text.chars().count() <= 10_000,
         (Kind::Channel, Value::Text(text)) => (1..=63).contains(&text.len()),
+        (Kind::Events, Value::Text(text)) => text.parse::<RecordedEvents>().is_ok(),
         (Kind::Choice(names), Value::Text(text)) => names.iter().any(|name| name == text),
         (Kind::Schedule, Value::Text(text)) => Schedule::parse(text).is_ok(),
         (Kind::Timezone, Value::Text(text)) => Zone::parse(text).is_ok(),
@@ -183,6 +186,7 @@ fn likely(column: Column, choices: &mut Choices<'_>, now: DateTime<Utc>) -> Valu
         }
         Kind::Name | Kind::Text | Kind::Channel => Value::from(choices.pick(&["a", "b", "ü", ""])),
         Kind::Choice(names) => Value::from(choices.pick(names)),
+        Kind::Events => Value::from(choices.pick(&["failed", "all", "most"])),
         Kind::Count { .. } | Kind::Int => Value::Int(choices.within(0, 6)),
         Kind::Bool => Value::Bool(choices.one_in(2)),
         Kind::Interval { .. } => Value::Interval(Interval::seconds(choices.within(0, 7_200))),

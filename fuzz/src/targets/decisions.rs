@@ -93,17 +93,20 @@ pub fn decide(input: &Input) -> Signature {
         7 => from,
         _ => occurrence.unwrap_or(from),
     };
+    let run_count = choices.below(5) as i64;
     let due = Due {
         recurrence: &recurrence,
         next_run_at,
         ahead: None,
-        run_count: choices.below(5) as i64,
+        run_count,
         max_runs: choices.one_in(3).then(|| choices.below(12) as i64),
+        completed: choices.one_in(4).then(|| choices.within(0, run_count)),
         policy,
         share: choices.pick(&[1, 2, 40, 5_000, 0]),
         unfinished: Unfinished {
             pending: choices.one_in(2),
             running: choices.one_in(2),
+            stale: choices.one_in(2),
         },
     };
     // The walk is long where occurrences are close: at most some hours.

@@ -3,6 +3,7 @@
 mod actions;
 mod client;
 mod decisions;
+mod journeys;
 mod messages;
 mod notations;
 mod occurrences;
@@ -41,6 +42,7 @@ pub const ALL: &[Target] = &[
     target("span", 80, texts::span, values::span),
     target("wait", 60, texts::choices_only, values::wait),
     target("pattern", 100, texts::pattern, values::pattern),
+    target("journey", 30, texts::journey, journeys::journey),
     target("notify", 20, texts::names, messages::notify),
     target(
         "dispatch_id",

@@ -2,12 +2,14 @@
 
 mod access;
 mod actions;
+mod alerts;
 mod attacks;
 mod clients;
 mod dispatch;
 mod history;
 mod inspect;
 mod install;
+mod journeys;
 mod model;
 mod queue;
 mod recovery;

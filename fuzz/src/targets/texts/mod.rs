@@ -1,8 +1,10 @@
 //! Generators: texts that are valid or nearly so, with a preference for edges.
 
+mod journeys;
 mod schedules;
 mod values;
 
+pub use journeys::journey;
 pub use schedules::{
     BETWEEN, at, cron, interval, iso8601, nickname, pair, rrule, rule, schedule, zone,
 };

@@ -6,7 +6,7 @@ use pg_recur_tests::Session;
 
 /// Everything that reads and writes tables. `{action}`, `{pending}`, `{running}` and `{failed}` are ids.
 const WORK: [&str; 33] = [
-    "SELECT recur.tick(now() + interval '1 hour')",
+    "UPDATE recur_internal.timers SET due_at = next_run_at - interval '1 day'; SELECT recur.tick()",
     "SELECT recur.create('new', '@daily', 'p', 'a', '{\"k\": 1}', context => '{}', dedup_key => 'k', contact => 'c')",
     "SELECT recur.update('{action}'::uuid, '{\"priority\": 7, \"payload\": {\"a\": 2}, \"context\": {\"b\": 1}}')",
     "SELECT recur.pause('{action}'::uuid)",
@@ -15,7 +15,7 @@ const WORK: [&str; 33] = [
     "SELECT recur.pause_all(); SELECT recur.resume_all()",
     "UPDATE recur.recurring_actions SET description = 'd'",
     "DELETE FROM recur.recurring_actions",
-    "SELECT recur.trigger('{action}'::uuid)",
+    "SELECT recur.trigger('{action}'::uuid, overlap => 'allow')",
     "SELECT recur.backfill('{action}'::uuid, now() - interval '1 minute', now())",
     "SELECT recur.restore_context('{action}'::uuid, 1)",
     "SELECT recur.enqueue('p', 'a', '{}', dedup_key => 'k', lock_group => 'g')",
@@ -47,7 +47,7 @@ fn work(root: &mut Session) -> Vec<String> {
     root.batch(
         "SELECT recur.create('known', '* * * * * *', 'known', 'a', '{\"k\": 1}', context => '{\"k\": 1}',
                              labels => '{\"k\": \"v\"}', contact => 'c', description => 'known');
-         SELECT recur.trigger(recur.id_of('known')) FROM generate_series(1, 3);
+         SELECT recur.trigger(recur.id_of('known'), overlap => 'allow') FROM generate_series(1, 3);
          SELECT recur.fail(id, attempt, 'why', retry => false) FROM recur.claim(1, '{known}');
          SELECT recur.claim(1, '{known}')",
     );

@@ -106,7 +106,7 @@ fn prepare(victim: &mut Session) {
          SELECT recur.create('{SECRET}', 'at 2099-01-01T00:00:00', '{SECRET}', '{SECRET}', '{{\"k\": \"{SECRET}\"}}',
                              description => '{SECRET}', contact => '{SECRET}', labels => '{{\"k\": \"{SECRET}\"}}',
                              context => '{{\"k\": \"{SECRET}\"}}');
-         SELECT recur.trigger(recur.id_of('{SECRET}')) FROM generate_series(1, 4);
+         SELECT recur.trigger(recur.id_of('{SECRET}'), overlap => 'allow') FROM generate_series(1, 4);
          SELECT recur.complete(id, attempt, '{{\"k\": \"{SECRET}\"}}', '{{\"k\": \"{SECRET}\"}}')
            FROM recur.claim(1, providers => '{{{SECRET}}}', consumer => '{SECRET}');
          SELECT recur.fail(id, attempt, '{SECRET}', retry => false)

@@ -141,3 +141,53 @@ fn a_value_beyond_the_limit_is_refused_without_a_copy() {
     }
     field.assert_no_crash();
 }
+
+/// Numbers of twelve bytes each, which take 131,072 digits each as text. Every way in that reads a JSON value as text
+/// somewhere; `{}` is an object of them, `[]` an array.
+const WAYS_OF_DIGITS: [&str; 14] = [
+    "SELECT recur.receive('p', 'a', '', headers => {})",
+    "SELECT recur.enqueue('p', 'a', metadata => {})",
+    "SELECT recur.enqueue('p', 'a', retry_backoff => {})",
+    "SELECT recur.enqueue('p', 'a', retry_backoff => jsonb_build_object('base', '1 s', 'factor', []))",
+    "SELECT recur.enqueue('p', 'a', payload => [])",
+    "SELECT recur.create('n', '@yearly', 'p', 'a', labels => {})",
+    "SELECT recur.create('n', '@yearly', 'p', 'a', context => [])",
+    "SELECT recur.trigger('known'::text, [])",
+    "SELECT recur.update(id, {}) FROM recur.recurring_actions",
+    "SELECT recur.update(id, jsonb_build_object('name', [])) FROM recur.recurring_actions",
+    "SELECT recur.update(id, jsonb_build_object('labels', {})) FROM recur.recurring_actions",
+    "SELECT recur.compare('known'::text, jsonb_build_object('description', {}))",
+    "UPDATE recur.recurring_actions SET metadata = {}",
+    "SELECT recur.complete(id, attempt, '{}', []) FROM recur.claim(1)",
+];
+
+#[test]
+fn numbers_of_many_digits_cost_no_memory() {
+    let field = field();
+    let numbers = 4_000;
+    let members: Vec<String> = (0..numbers)
+        .map(|n| format!("\"k{n}\": 1e131071"))
+        .collect();
+    let object = format!("{{{}}}", members.join(","));
+    for way in WAYS_OF_DIGITS {
+        let mut session = field.session("attacker");
+        session.batch(PREPARE);
+        let mut measured = Measured::new(session);
+        let way = way
+            .replace("'{}'", "'\\{\\}'")
+            .replace("{}", "$1::text::jsonb")
+            .replace("'\\{\\}'", "'{}'");
+        let way = way.replace("[]", "jsonb_path_query_array($1::text::jsonb, '$.*')");
+        let _ = measured.cost(&way, "{\"k\": 1}");
+        measured.session.batch("SELECT recur.enqueue('p', 'a')");
+        let (cost, error) = measured.cost(&way, &object);
+        if let Some((code, message, _)) = error {
+            assert!(
+                ["22023", "54000"].contains(&code.as_str()),
+                "{way}: {code} {message}"
+            );
+        }
+        assert!(cost < 32 * MIB, "{way}: {cost} bytes for {}", object.len());
+    }
+    field.assert_no_crash();
+}

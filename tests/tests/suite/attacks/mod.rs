@@ -8,6 +8,7 @@ mod install;
 mod matrix;
 mod matrix_calls;
 mod memory;
+mod neighbours;
 mod ownership;
 mod rows;
 mod settings;

@@ -85,7 +85,7 @@ fn insert(dbo: &mut Session, table: &str, column: &str, value: &str) -> Result<(
     }
 }
 
-/// Whatever is in a row, the dispatcher, the maintenance worker and every function that reads it go on.
+/// Whatever is in a row, the dispatcher, the maintenance process and every function that reads it go on.
 #[test]
 fn rows_with_extreme_values_crash_nothing() {
     let mut field = Field::with("recur.enabled = off\nlog_min_messages = error");

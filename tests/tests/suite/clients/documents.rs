@@ -58,6 +58,18 @@ fn every_documented_statement_runs() {
             document.display(),
             String::from_utf8_lossy(&output.stderr)
         );
+        if document.ends_with("README.md") {
+            let mut session = cluster.session(&database);
+            assert_eq!(session.count("recur.recurring_actions"), 0);
+            assert_eq!(
+                session.count("recur.dispatches WHERE status = 'running'"),
+                0
+            );
+            assert_eq!(
+                session.count("recur.dispatches WHERE status = 'completed'"),
+                1
+            );
+        }
         executed += 1;
     }
     assert!(executed > 0, "no document with SQL was found");

@@ -40,8 +40,10 @@ fn fill(cluster: &Cluster, owner: &str) {
          SELECT recur.delete(id) FROM recur.create('gone', '@daily', 'p', 'a') AS id;
          SELECT recur.create('later', '0 0 29 2 *', 'p', 'a',
                              retry_backoff => '{\"base\": \"1 s\", \"factor\": 1.5, \"cap\": \"1 min\"}');
-         SELECT recur.trigger(id) FROM recur.recurring_actions, generate_series(1, 5);
-         SELECT recur.receive('p', 'a', '\\x00ff')",
+         SELECT recur.trigger(id, overlap => 'allow') FROM recur.recurring_actions, generate_series(1, 5);
+         SELECT recur.receive('p', 'a', '\\x00ff');
+         SELECT recur.set_journey('j', '1', '{\"s\": {\"type\": \"task\"}}');
+         SELECT recur.schedule_journey('j', 's', 'P1Y', '{}', max_runs => 3)",
     );
     let mut superuser = cluster.session("app");
     // What a year does to it: an end in the past must not hinder the restore.
@@ -82,13 +84,13 @@ fn leave(cluster: &Cluster) {
 }
 
 /// Every row of every table and view of the extension, and what comes next. Oids of roles differ between clusters, and
-/// three views say how the server is doing.
+/// four views say how the server is doing, or how long ago something was.
 fn contents(session: &mut Session) -> Vec<String> {
     session.batch("SET timezone = 'UTC'");
     let tables: Vec<String> = session.column(
         "SELECT oid::regclass::text FROM pg_class
           WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace) AND relkind IN ('r', 'v', 'S')
-            AND oid <> ALL ('{recur.overview,recur.stats,recur.workers}'::regclass[]) ORDER BY 1",
+            AND oid <> ALL ('{recur.monitoring,recur.overview,recur.stats,recur.workers}'::regclass[]) ORDER BY 1",
         &[],
     );
     tables
@@ -165,6 +167,8 @@ fn a_dump_brings_everything_back() {
             "event_ids",
             "owners",
             "levels",
+            "journeys",
+            "home",
         ] {
             let name = format!("recur_internal.{table}");
             assert!(
@@ -184,7 +188,7 @@ fn a_dump_brings_everything_back() {
         );
         // The rights that were handed out, too.
         let mut alice = target.session_as("alice", "app");
-        assert_eq!(alice.count("recur.recurring_actions"), 6);
+        assert_eq!(alice.count("recur.recurring_actions"), 7);
         alice.batch("SELECT recur.update(recur.id_of('twin'), '{\"priority\": 1}')");
         let mut worker = target.session_as("worker", "app");
         assert_eq!(worker.error("SELECT recur.pause_all()").0, "42501");
@@ -206,6 +210,7 @@ fn a_dump_brings_everything_back() {
             &[&owner],
         );
         assert!(owns_extension, "{owner} restored the extension");
+        target.session_as(owner, "app").batch("SELECT recur.arm()");
         fires(&target);
     }
 }
@@ -249,5 +254,6 @@ fn a_copy_of_a_database_has_everything() {
         .session("postgres")
         .batch("CREATE DATABASE app TEMPLATE original");
     assert_eq!(contents(&mut cluster.session("app")), before);
+    cluster.session("app").batch("SELECT recur.arm()");
     fires(&cluster);
 }

@@ -25,7 +25,7 @@ fn the_extension_can_be_dropped_and_created_again() {
 #[test]
 fn without_preload_everything_works_but_the_worker() {
     let cluster = Cluster::with("");
-    let mut session = cluster.database("app");
+    let mut session = cluster.test_database("app");
     assert!(
         cluster
             .log()

@@ -41,15 +41,18 @@ const UNCOMMENTED: &str = "
 
 /// C functions whose caller's search_path can't matter: they run no query, or one that names its table with the schema
 /// and no operator, for every row of a view.
-const WITHOUT_SEARCH_PATH: [&str; 22] = [
+const WITHOUT_SEARCH_PATH: [&str; 25] = [
+    "recur.clock",
     "recur.describe",
     "recur.is_valid_schedule",
     "recur.lint",
     "recur.next_occurrence",
     "recur.preview",
     "recur.tzdata_version",
+    "recur_internal.cached_table_changed",
     "recur_internal.canonical_schedule",
     "recur_internal.canonical_timezone",
+    "recur_internal.checked_count",
     "recur_internal.counts_from_start",
     "recur_internal.describe_within",
     "recur_internal.dispatch_id",

@@ -132,7 +132,13 @@ impl Driver {
         if changes_limit && after.max_runs.is_some_and(|most| most <= before.run_count) {
             return Err(INVALID);
         }
-        if (changes_limit || before.hour != after.hour) && after.enabled {
+        let is_moved = changes_limit || before.hour != after.hour;
+        let is_exhausted = after.max_runs.is_some_and(|most| after.run_count >= most);
+        if is_moved && after.ended_reason.is_some() && !is_exhausted {
+            after.enabled = true;
+            after.ended_reason = None;
+        }
+        if is_moved && after.enabled {
             after.next_run_at = Some(self.world.next_at(after.hour));
         }
         Ok(after)
@@ -256,7 +262,7 @@ impl Driver {
         let given = payload.map(|number| json!({"n": number}));
         let rows = self.run(
             role,
-            "SELECT recur.trigger($1::uuid, $2)",
+            "SELECT recur.trigger($1::uuid, $2, overlap => 'allow')",
             &[&id, &given],
             expected,
         );
@@ -308,16 +314,27 @@ impl Driver {
         }
         let action = self.world.actions[&id].clone();
         let all = self.world.occurrences(action.hour, from, until);
+        let left = action.max_runs.map_or(limit as usize, |most| {
+            (most - action.run_count).max(0) as usize
+        });
         let missing: Vec<Instant> = all
             .into_iter()
             .filter(|at| action.next_run_at.is_none_or(|next| *at < next))
             .filter(|at| !self.world.has_dispatch(id, *at))
-            .take(limit as usize)
+            .take(left.min(limit as usize))
             .collect();
         let made: Vec<Instant> = rows.iter().map(|row| row.get(1)).collect();
         assert_eq!(made, missing, "{}", self.last_calls());
         for row in &rows {
             self.world.add(row.get(0), id, "backfill", row.get(1));
+        }
+        if let Some(action) = self.world.actions.get_mut(&id) {
+            action.run_count += made.len() as i64;
+            if action.enabled && action.max_runs.is_some_and(|most| action.run_count >= most) {
+                action.enabled = false;
+                action.next_run_at = None;
+                action.ended_reason = Some("exhausted");
+            }
         }
         self.read_availability(|one| {
             one.trigger == "backfill" && one.available_at == one.scheduled_at

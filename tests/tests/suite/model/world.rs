@@ -214,9 +214,14 @@ impl World {
         fire.truncate(left);
         // What is made by hand is made some seconds after noon.
         let a_little_later = self.now + TimeDelta::hours(1);
+        let an_hour_ago = self.now - TimeDelta::hours(1);
         let unfinished = |status: Status| {
             self.dispatches.values().any(|one| {
-                one.action == Some(id) && one.status == status && one.scheduled_at <= a_little_later
+                let waits_for_retry = status == Status::Pending && one.attempt > one.releases;
+                one.action == Some(id)
+                    && one.status == status
+                    && one.scheduled_at <= a_little_later
+                    && (!waits_for_retry || one.scheduled_at > an_hour_ago)
             })
         };
         let (pending, running) = (unfinished(Status::Pending), unfinished(Status::Running));
