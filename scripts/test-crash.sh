@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The long form of three tests: chaos, crashes and a large backlog.
+# The long form of four tests: chaos, crashes, a large backlog, and hostile neighbours.
 # SEED=… and PG_RECUR_CRASH_SEED=… repeat a failed run, with the seed that it printed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/env.sh"
@@ -11,3 +11,6 @@ cargo test -p pg_recur-tests --test long -- --nocapture crash_rounds::
 say "A backlog of ${PG_RECUR_BACKLOG:=1000000}"
 export PG_RECUR_BACKLOG
 cargo test -p pg_recur-tests --test long -- --nocapture draining::
+say "Hostile neighbours: ${PG_RECUR_HOSTILE_SECONDS:=300} s"
+export PG_RECUR_HOSTILE_SECONDS
+cargo test -p pg_recur-tests --test long -- --nocapture hostile::

@@ -4,9 +4,11 @@
 
 mod access;
 mod actions;
+mod alerts;
 mod dispatch;
 mod history;
 mod inspect;
+mod journeys;
 mod pg;
 mod queue;
 mod recovery;
@@ -25,16 +27,33 @@ pub extern "C-unwind" fn _PG_init() {
         runtime::shared::request();
         runtime::stats::request();
         runtime::hooks::install();
-        workers::register_launcher();
+        if !pg::is_binary_upgrade() {
+            workers::register_launcher();
+        }
     }
 }
 
 // The SQL is written by hand, in this order: what \df, \sf and an upgrade script show is what was written.
 extension_sql_file!("../sql/install/schema.sql", name = "schema", bootstrap);
 extension_sql_file!(
+    "../sql/install/clock.sql",
+    name = "clock",
+    requires = ["schema"]
+);
+extension_sql_file!(
+    "../sql/install/settings.sql",
+    name = "settings",
+    requires = ["clock"]
+);
+extension_sql_file!(
+    "../sql/install/home.sql",
+    name = "home",
+    requires = ["settings"]
+);
+extension_sql_file!(
     "../sql/actions/schedules.sql",
     name = "schedules",
-    requires = ["schema"]
+    requires = ["home"]
 );
 extension_sql_file!(
     "../sql/access/owners.sql",
@@ -47,9 +66,19 @@ extension_sql_file!(
     requires = ["owners"]
 );
 extension_sql_file!(
+    "../sql/actions/quotas.sql",
+    name = "quotas",
+    requires = ["action_tables"]
+);
+extension_sql_file!(
+    "../sql/alerts/tables.sql",
+    name = "alert_tables",
+    requires = ["quotas"]
+);
+extension_sql_file!(
     "../sql/queue/tables.sql",
     name = "dispatch_tables",
-    requires = ["action_tables"]
+    requires = ["alert_tables"]
 );
 extension_sql_file!(
     "../sql/history/events.sql",
@@ -82,9 +111,14 @@ extension_sql_file!(
     requires = ["templates"]
 );
 extension_sql_file!(
+    "../sql/dispatch/test_clock.sql",
+    name = "test_clock",
+    requires = ["dispatch_functions"]
+);
+extension_sql_file!(
     "../sql/queue/functions.sql",
     name = "queue_functions",
-    requires = ["dispatch_functions"]
+    requires = ["test_clock"]
 );
 extension_sql_file!(
     "../sql/recovery/functions.sql",
@@ -92,9 +126,19 @@ extension_sql_file!(
     requires = ["queue_functions"]
 );
 extension_sql_file!(
+    "../sql/journeys/tables.sql",
+    name = "journey_tables",
+    requires = ["recovery_functions"]
+);
+extension_sql_file!(
+    "../sql/journeys/functions.sql",
+    name = "journey_functions",
+    requires = ["journey_tables"]
+);
+extension_sql_file!(
     "../sql/inspect/preview.sql",
     name = "preview",
-    requires = ["recovery_functions"]
+    requires = ["journey_functions"]
 );
 extension_sql_file!(
     "../sql/inspect/actions.sql",
@@ -122,14 +166,24 @@ extension_sql_file!(
     requires = ["overview"]
 );
 extension_sql_file!(
+    "../sql/inspect/help.sql",
+    name = "help",
+    requires = ["operating"]
+);
+extension_sql_file!(
     "../sql/history/functions.sql",
     name = "history_functions",
-    requires = ["operating"]
+    requires = ["help"]
+);
+extension_sql_file!(
+    "../sql/inspect/settings.sql",
+    name = "settings_view",
+    requires = ["history_functions"]
 );
 extension_sql_file!(
     "../sql/access/levels.sql",
     name = "levels",
-    requires = ["history_functions"]
+    requires = ["settings_view"]
 );
 extension_sql_file!("../sql/install/finish.sql", name = "finish", finalize);
 

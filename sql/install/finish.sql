@@ -77,6 +77,7 @@ REVOKE EXECUTE ON FUNCTION recur_internal.extension_created FROM recur_engine;
 REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON recur_internal.levels FROM recur_engine;
 GRANT UPDATE (name) ON recur_internal.levels TO recur_engine;
 GRANT SELECT ON recur.recurring_actions, recur.dispatches TO recur_engine;
+GRANT EXECUTE ON FUNCTION recur.clock TO recur_engine;
 GRANT SELECT ON recur_internal.definitions, recur_internal.timers, recur_internal.progress TO recur_views;
 ALTER VIEW recur.recurring_actions OWNER TO recur_views;
 GRANT USAGE ON TYPE recur.schedule, recur.timezone TO recur_engine, PUBLIC;
@@ -94,7 +95,10 @@ BEGIN
     END LOOP;
 END
 $$;
-GRANT EXECUTE ON FUNCTION recur.grant_access, recur.revoke_access, recur.doctor TO pg_database_owner;
+GRANT EXECUTE ON FUNCTION recur.grant_access, recur.revoke_access, recur.doctor, recur.set_setting,
+    recur.reset_setting, recur.arm, recur.expect_move, recur_internal.settings_in_force, recur_internal.sees_all
+    TO pg_database_owner;
+GRANT SELECT ON recur.settings TO pg_database_owner;
 -- A role that restores a dump checks the domains with these functions.
 GRANT EXECUTE ON FUNCTION recur_internal.canonical_schedule, recur_internal.canonical_timezone TO PUBLIC;
 

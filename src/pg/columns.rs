@@ -5,8 +5,9 @@
 //!
 //! - `{{live_dispatches l}}` stands for `l.id, l.action_id, …`; without an alias, for the bare names;
 //! - `{{live_dispatches l except status, error}}` leaves columns out;
+//! - `{{$4 definitions}}` stands for parameters, one for each column: `$4, $5, …`;
 //! - `{{public live_dispatches l}}` stands for the columns as the views of schema `recur` show them: an owner by its
-//!   name.
+//!   name, and the default where NULL is stored for it.
 
 use super::{catalog, compat};
 use pgrx::pg_sys;
@@ -35,18 +36,32 @@ struct List<'a> {
     alias: Option<&'a str>,
     except: Vec<&'a str>,
     is_public: bool,
+    /// The number of the first parameter, for a list of parameters.
+    first_parameter: Option<usize>,
 }
 
 impl<'a> List<'a> {
     fn parse(text: &'a str) -> List<'a> {
         let (what, except) = text.split_once(" except").unwrap_or((text, ""));
         let is_public = what.starts_with("public ");
-        let mut words = what.trim_start_matches("public ").split_whitespace();
+        let mut words = what
+            .trim_start_matches("public ")
+            .split_whitespace()
+            .peekable();
+        let number = |word: &&str| {
+            word.strip_prefix('$')
+                .and_then(|number| number.parse().ok())
+        };
+        let first_parameter = words.peek().and_then(number);
+        if first_parameter.is_some() {
+            words.next();
+        }
         List {
             table: words.next().unwrap_or_default(),
             alias: words.next(),
             except: except.split(',').map(str::trim).collect(),
             is_public,
+            first_parameter,
         }
     }
 
@@ -55,20 +70,36 @@ impl<'a> List<'a> {
         let kept = names
             .iter()
             .filter(|name| !self.except.contains(&name.as_str()));
-        let columns: Vec<String> = kept.map(|name| self.column(name)).collect();
+        let columns: Vec<String> = match self.first_parameter {
+            Some(first) => kept
+                .enumerate()
+                .map(|(index, _)| format!("${}", first + index))
+                .collect(),
+            None => kept.map(|name| self.column(name)).collect(),
+        };
         columns.join(", ")
     }
 
     fn column(&self, name: &str) -> String {
-        let qualified = match self.alias {
+        match self.alias {
+            Some(alias) if self.is_public => shown(alias, name),
             Some(alias) => format!("{alias}.{name}"),
             None => name.to_owned(),
-        };
-        match self.is_public && name == "owner_id" {
-            true => format!("recur_internal.owner_name({qualified})"),
-            false => qualified,
         }
     }
+}
+
+/// A column as the views of schema `recur` show it.
+pub fn shown(alias: &str, name: &str) -> String {
+    let expression = match name {
+        "owner_id" => include_str!("../../sql/queue/queries/shown_owner.sql"),
+        "lease" => include_str!("../../sql/queue/queries/shown_lease.sql"),
+        "name" => include_str!("../../sql/queue/queries/shown_name.sql"),
+        "updated_at" => include_str!("../../sql/queue/queries/shown_updated_at.sql"),
+        "metadata" => include_str!("../../sql/queue/queries/shown_metadata.sql"),
+        _ => return format!("{alias}.{name}"),
+    };
+    expression.trim_end().replace("{{row}}", alias)
 }
 
 /// The columns of a table of the extension, in order.

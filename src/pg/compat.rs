@@ -12,6 +12,24 @@ pub const TRANSACTION_TIMEOUT: Option<&std::ffi::CStr> = None;
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 pub const TRANSACTION_TIMEOUT: Option<&std::ffi::CStr> = Some(c"transaction_timeout");
 
+/// The server's record of a setting; NULL where there is none.
+pub fn setting(name: &std::ffi::CStr) -> *const pg_sys::config_generic {
+    #[cfg(feature = "pg15")]
+    // SAFETY: the array has that many records, each of which has a name that ends with a zero byte.
+    return unsafe {
+        let count = pg_sys::GetNumConfigOptions() as usize;
+        let records = std::slice::from_raw_parts(pg_sys::get_guc_variables(), count);
+        let named = |record: &&*mut pg_sys::config_generic| {
+            std::ffi::CStr::from_ptr((***record).name) == name
+        };
+        records.iter().find(named).copied()
+    }
+    .map_or(std::ptr::null(), <*mut _>::cast_const);
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: the name ends with a zero byte; a missing setting is no error.
+    return unsafe { pg_sys::find_option(name.as_ptr(), false, true, 0) };
+}
+
 type Handler = unsafe extern "C-unwind" fn(c_int);
 
 /// Installs a signal handler.

@@ -82,6 +82,23 @@ impl SqlError {
     }
 }
 
+impl SqlError {
+    /// A warning instead of an error.
+    pub fn warn(self) {
+        let Code::Known(code) = self.code else {
+            return;
+        };
+        let mut report = ErrorReport::new(code, self.message, "pg_recur");
+        if let Some(detail) = self.detail {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = self.hint {
+            report = report.set_hint(hint);
+        }
+        report.report(PgLogLevel::WARNING);
+    }
+}
+
 /// Tells the client something that is no error.
 pub fn notice(message: String, hint: Option<&'static str>) {
     let report = ErrorReport::new(

@@ -1,6 +1,8 @@
 //! JSON values that are passed on as they are. Payloads are never decoded: no number loses a digit, and no memory is
 //! spent on trees.
 
+use super::error::SqlError;
+use super::jsonb_digits;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::{DatumWithOid, FromDatum, IntoDatum};
 use pgrx::nullable::Nullable;
@@ -8,8 +10,14 @@ use pgrx::pg_sys;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
+use pgrx::prelude::PgSqlErrorCode;
 use recur_core::action::Json;
 use std::ffi::CStr;
+
+/// A value is not written as text if its numbers have more digits than these: a number that people write takes at
+/// least 12 bytes.
+const MOST_DIGITS_PER_BYTE: usize = 8;
+const MOST_DIGITS: usize = 4096;
 
 /// A value of type jsonb, detoasted. The value lives as long as the memory context that it was read in.
 #[derive(Clone, Copy)]
@@ -40,8 +48,18 @@ impl Json for Jsonb {
         unsafe { pgrx::varsize_any(self.0.cast()) }
     }
 
-    /// The value as text: numbers digit by digit as they were written.
+    /// The value as text: numbers digit by digit as they were written. Raises an error for a value whose numbers would
+    /// take far more memory as text.
     fn text(&self) -> String {
+        let digits = jsonb_digits::characters(self.container()).unwrap_or(usize::MAX);
+        if digits > MOST_DIGITS_PER_BYTE * self.size() + MOST_DIGITS {
+            SqlError::new(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                "the numbers of a JSON value have too many digits",
+            )
+            .with_hint("Give numbers of more than a hundred digits as strings.")
+            .raise();
+        }
         // SAFETY: the root container is part of the value, the result ends with a zero byte, and it is freed once.
         unsafe {
             let root = &raw mut (*self.0).root;

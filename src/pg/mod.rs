@@ -12,12 +12,14 @@ pub mod index_scan;
 pub mod interval;
 pub mod invalidation;
 pub mod jsonb;
+mod jsonb_digits;
 pub mod jsonb_object;
 pub mod latch;
 pub mod lock_timeout;
 pub mod planner;
 pub mod prepared;
 pub mod query;
+pub mod setting;
 pub mod signals;
 pub mod srf;
 pub mod subtransaction;
@@ -39,8 +41,26 @@ pub fn my_database() -> pg_sys::Oid {
     unsafe { pg_sys::MyDatabaseId }
 }
 
+/// The identifier that initdb gave the cluster, as `pg_control_system` shows it.
+pub fn system_identifier() -> i64 {
+    // SAFETY: reads the copy of the control file that every process has.
+    unsafe { pg_sys::GetSystemIdentifier() as i64 }
+}
+
+/// Does pg_upgrade use this server at the moment?
+pub fn is_binary_upgrade() -> bool {
+    // SAFETY: a variable that is set once, when the server starts.
+    unsafe { pg_sys::IsBinaryUpgrade }
+}
+
 /// The id of this process.
 pub fn my_pid() -> i32 {
     // SAFETY: a variable that is set once, when the process starts.
     unsafe { pg_sys::MyProcPid }
+}
+
+/// Can this process read tables now? It has a database, and a transaction that has not failed.
+pub fn can_read_tables() -> bool {
+    // SAFETY: only reads the state of this process.
+    unsafe { pg_sys::IsTransactionState() && pg_sys::MyDatabaseId != pg_sys::InvalidOid }
 }

@@ -98,6 +98,11 @@ impl Query {
         arguments: &[DatumWithOid],
         read: impl FnMut(&Row) -> T,
     ) -> Vec<T> {
+        // Parallel workers have the snapshot of their leader, and can take no other.
+        // SAFETY: a variable of this process.
+        if unsafe { pg_sys::IsInParallelMode() } {
+            return self.read(arguments, true, read);
+        }
         // SAFETY: the snapshot is popped again, or dropped by the transaction that an error ends.
         unsafe {
             pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());

@@ -1,7 +1,7 @@
 //! Instants: PostgreSQL counts microseconds from 2000-01-01, the engine has `DateTime<Utc>`.
 
 use super::error::SqlError;
-use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
 use pgrx::datum::{Timestamp, TimestampWithTimeZone};
 use pgrx::{IntoDatum, direct_function_call, pg_sys};
 use std::ffi::CStr;
@@ -65,6 +65,11 @@ pub fn shown(instant: DateTime<Utc>) -> String {
         );
         text.map_or(String::new(), |text| text.to_string_lossy().into_owned())
     }
+}
+
+/// An instant in UTC, for messages and details.
+pub fn rfc3339(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 pub fn timestamp(local: NaiveDateTime) -> Timestamp {

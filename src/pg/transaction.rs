@@ -13,6 +13,33 @@ pub struct Failure {
     pub message: String,
 }
 
+/// Calls back at the end of every top-level transaction of this process that commits or is prepared, when its changes
+/// are visible, other processes have its invalidations, and its locks are released.
+pub fn after_commit(callback: fn()) {
+    let argument = (callback as *mut ()).cast();
+    // SAFETY: the callback lives as long as the process, and takes the argument for what it is.
+    unsafe { pg_sys::RegisterResourceReleaseCallback(Some(released), argument) };
+}
+
+/// # Safety
+/// `callback` must be the argument that [`after_commit`] registers.
+#[pg_guard]
+unsafe extern "C-unwind" fn released(
+    phase: pg_sys::ResourceReleasePhase::Type,
+    is_commit: bool,
+    is_top_level: bool,
+    callback: *mut std::ffi::c_void,
+) {
+    if is_commit
+        && is_top_level
+        && phase == pg_sys::ResourceReleasePhase::RESOURCE_RELEASE_AFTER_LOCKS
+    {
+        // SAFETY: the argument is a function pointer of this type.
+        let callback = unsafe { std::mem::transmute::<*mut std::ffi::c_void, fn()>(callback) };
+        callback();
+    }
+}
+
 /// Runs `body` in a transaction of its own and commits it. An error or a panic rolls the transaction back and is
 /// returned as a value: bad data must not end a worker. If `body` changes the role, the process has its former role
 /// again afterwards.

@@ -2,7 +2,7 @@
 
 use super::settings;
 use pgrx::pg_sys;
-use recur_core::action::{Environment, Interval, Limits};
+use recur_core::action::{Demands, Environment, Interval, Limits};
 use recurrence::{Schedule, ScheduleError, Zone};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,8 +25,16 @@ pub fn environment() -> Environment<'static> {
             min_interval: settings::min_interval(),
         },
         default_timezone: Zone::parse(&settings::default_timezone()).unwrap_or(Zone::UTC),
+        demands: &demands,
         parse_schedule: &parse_schedule,
         parse_interval: &parse_interval,
+    }
+}
+
+fn demands(namespace: &str) -> Demands {
+    Demands {
+        bounds: settings::require_bounds(namespace),
+        context: settings::require_context(namespace),
     }
 }
 

@@ -16,6 +16,7 @@ pub struct Installation {
     pub timers_due: Index,
     pub live_dispatches_later: Index,
     pub live_dispatches_leased: Index,
+    pub alarms_due: Index,
 }
 
 queries! {
@@ -71,6 +72,7 @@ fn relation_changed(relation: Option<pg_sys::Oid>) {
             known.timers_due,
             known.live_dispatches_later,
             known.live_dispatches_leased,
+            known.alarms_due,
         ];
         relation.is_none_or(|changed| {
             indexes
@@ -95,6 +97,7 @@ fn look_up() -> Option<Installation> {
     let relation = |name: &CStr| catalog::relation(schema, name);
     let timers = relation(c"timers")?;
     let live_dispatches = relation(c"live_dispatches")?;
+    let alarms = relation(c"alarms")?;
     let index = |table, name| {
         let index = relation(name)?;
         Some(Index { table, index })
@@ -104,5 +107,6 @@ fn look_up() -> Option<Installation> {
         timers_due: index(timers, c"timers_due")?,
         live_dispatches_later: index(live_dispatches, c"live_dispatches_later")?,
         live_dispatches_leased: index(live_dispatches, c"live_dispatches_leased")?,
+        alarms_due: index(alarms, c"alarms_due")?,
     })
 }

@@ -3,12 +3,16 @@
 //!
 //! Nothing here knows a feature: slices hand over plain values.
 
+pub mod cached_table;
+pub mod clock;
 pub mod engine;
 pub mod environment;
+pub mod home;
 pub mod hooks;
 mod install;
 pub mod installation;
 pub mod notify_queue;
+mod setting_rows;
 pub mod settings;
 pub mod shared;
 pub mod stats;
