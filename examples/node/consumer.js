@@ -35,7 +35,8 @@ const RELEASE = 'SELECT status FROM recur.release($1, $2)'
 
 class Permanent extends Error {} // another attempt would fail as well
 
-// A handler is given its dispatch and an AbortSignal that asks it to stop.
+// By action type, or by a pattern such as 'task:*'. A handler is given its dispatch and an AbortSignal that asks it to
+// stop.
 const handlers = {
   // Mails the payload's `to`; takes as long as its `seconds` say.
   async email(dispatch, signal) {
@@ -168,10 +169,17 @@ async function run(dispatch) {
   }
 }
 
+// The handler of this type, or else of the longest pattern that matches.
+function handlerOf(actionType) {
+  const matches = (key) => key.endsWith('*') && actionType.startsWith(key.slice(0, -1))
+  const longest = Object.keys(handlers).filter(matches).sort((a, b) => b.length - a.length)[0]
+  return handlers[actionType] ?? handlers[longest]
+}
+
 // Returns the report to send and what it says.
 async function handle(dispatch, signal) {
   try {
-    const result = await handlers[dispatch.action_type](dispatch, signal)
+    const result = await handlerOf(dispatch.action_type)(dispatch, signal)
     return [COMPLETE, result === undefined ? null : JSON.stringify(result)]
   } catch (error) {
     const reason = signal.aborted ? signal.reason : error

@@ -72,6 +72,7 @@ def details(dispatch):
     return " (due {scheduled_at}, tenant {tenant}, subject {subject}, attempt {attempt})".format_map(dispatch)
 
 
+# By action type, or by a pattern such as "task:*".
 HANDLERS = {"email": email, "report": report}
 
 
@@ -142,11 +143,17 @@ async def within(seconds, coroutine):
     return task.result()
 
 
+def handler_of(action_type):
+    """The handler of this type, or else of the longest pattern that matches."""
+    matching = [key for key in HANDLERS if key.endswith("*") and action_type.startswith(key[:-1])]
+    return HANDLERS.get(action_type) or HANDLERS[max(matching, key=len)]
+
+
 async def run(database, threads, dispatch, give_up):
     """Runs one dispatch: its handler in a thread, its lease renewed, its outcome reported."""
     claim = dispatch["id"], dispatch["attempt"]
     stop = threading.Event()
-    handler = HANDLERS[dispatch["action_type"]]
+    handler = handler_of(dispatch["action_type"])
     work = asyncio.get_running_loop().run_in_executor(threads, handler, dispatch, stop)
     work.add_done_callback(asyncio.Future.exception)  # asyncio complains about errors that are never looked at
     keeper = asyncio.create_task(keep_lease(database, claim, stop))
