@@ -86,6 +86,11 @@ fn a_restored_database_holds_its_fire_until_it_is_armed() {
             .count(),
         1
     );
+    // What was written ahead of its time when the dump was made is due by now.
+    eventually("everything is due", || {
+        copy.count("recur_internal.timers WHERE due_at > clock_timestamp()") == 0
+            && copy.count("recur.dispatches WHERE available_at > clock_timestamp()") == 0
+    });
     // The original goes on, also while the copy is armed.
     let pending = copy.count("recur.dispatches WHERE status = 'pending'");
     let said = cluster.run_script("copy", "SELECT recur.arm()");
