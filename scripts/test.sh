@@ -28,7 +28,9 @@ inside_server() {
   fi
   # cargo-pgrx overwrites the library in place, and a demo's server may have it mapped: unlink the old file first.
   rm -f "$("$PRIVATE_BIN/pg_config" --pkglibdir)/pg_recur.so"
-  cargo pgrx test "pg$PG_MAJOR" --package pg_recur --pgdata "$pgdata" "${runas[@]}" --no-default-features
+  # One after the other: they share a database, and each holds its locks until it is rolled back.
+  RUST_TEST_THREADS=1 \
+    cargo pgrx test "pg$PG_MAJOR" --package pg_recur --pgdata "$pgdata" "${runas[@]}" --no-default-features
 }
 
 if [ "${1:-}" != --server ]; then without_server; fi
