@@ -5,7 +5,9 @@
 mod access;
 mod actions;
 mod alerts;
+mod commands;
 mod dispatch;
+mod execution;
 mod history;
 mod inspect;
 mod journeys;
@@ -91,9 +93,14 @@ extension_sql_file!(
     requires = ["events"]
 );
 extension_sql_file!(
+    "../sql/commands/tables.sql",
+    name = "command_tables",
+    requires = ["partitions"]
+);
+extension_sql_file!(
     "../sql/actions/view.sql",
     name = "action_view",
-    requires = ["partitions"]
+    requires = ["command_tables"]
 );
 extension_sql_file!(
     "../sql/actions/functions.sql",
@@ -121,9 +128,19 @@ extension_sql_file!(
     requires = ["test_clock"]
 );
 extension_sql_file!(
+    "../sql/commands/functions.sql",
+    name = "command_functions",
+    requires = ["queue_functions"]
+);
+extension_sql_file!(
+    "../sql/execution/views.sql",
+    name = "execution_views",
+    requires = ["command_functions"]
+);
+extension_sql_file!(
     "../sql/recovery/functions.sql",
     name = "recovery_functions",
-    requires = ["queue_functions"]
+    requires = ["execution_views"]
 );
 extension_sql_file!(
     "../sql/journeys/tables.sql",

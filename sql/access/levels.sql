@@ -15,13 +15,19 @@ AS $$
             'occurrences_by_minute', 'occurrences_around', 'counts_from_start', 'ago', 'explain_dispatch',
             'explain_skip', 'explain_absence', 'explain_occurrence', 'dispatch_id', 'canonical_schedule',
             'canonical_timezone', 'describe_within', 'hold_reason']) AS name
-         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'admin')
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
             'backfill', 'enqueue', 'receive', 'reassign_owner', 'forget_subject', 'set_journey', 'drop_journey',
             'schedule_journey'])
-         WHERE functions_of.level IN ('author', 'admin')
+         WHERE functions_of.level IN ('author', 'sql', 'admin')
+        UNION ALL
+        SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql'])
+         WHERE functions_of.level IN ('sql', 'admin')
+        UNION ALL
+        -- What runs is stopped, and tried again, by those who write it: there is no consumer.
+        SELECT unnest(ARRAY['cancel', 'retry']) WHERE functions_of.level = 'sql'
         UNION ALL
         SELECT unnest(ARRAY[
             'claim', 'complete', 'complete_many', 'fail', 'fail_many', 'extend', 'release', 'cancel', 'retry',
@@ -29,7 +35,7 @@ AS $$
          WHERE functions_of.level IN ('consumer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['clock', 'help'])
-         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'monitor', 'ticker', 'admin')
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'ticker', 'admin')
         UNION ALL
         SELECT 'owner_name' WHERE functions_of.level = 'monitor'
         UNION ALL
@@ -38,7 +44,7 @@ AS $$
         SELECT unnest(ARRAY['stats', 'workers']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['settings_in_force', 'sees_all'])
-         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'monitor', 'admin')
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['recover', 'purge', 'doctor', 'retention', 'admin', 'grant_access', 'revoke_access',
                             'set_quota', 'mark_test_database', 'set_clock', 'set_setting', 'reset_setting', 'arm',
@@ -53,12 +59,13 @@ CREATE FUNCTION recur_internal.views_of(level text) RETURNS text[]
     SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT CASE
-        WHEN level IN ('reader', 'author', 'consumer')
-            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings}'::text[]
+        WHEN level IN ('reader', 'author', 'consumer', 'sql')
+            THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings,handlers,'
+                 'runs}'::text[]
         WHEN level = 'monitor' THEN '{monitoring,stats,workers,settings}'
         WHEN level = 'admin'
             THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings,monitoring,'
-                 'stats,workers,quotas}'
+                 'stats,workers,quotas,handlers,runs}'
         ELSE '{}' END
 $$;
 COMMENT ON FUNCTION recur_internal.views_of IS 'Internal: the views that a level of recur.grant_access may read';
@@ -70,7 +77,7 @@ CREATE FUNCTION recur_internal.access_problems(
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT '22023', format('invalid level "%s": must be reader, author, consumer, monitor, ticker or admin',
+    SELECT '22023', format('invalid level "%s": must be reader, author, consumer, sql, monitor, ticker or admin',
                            coalesce(access_problems.level, 'NULL')),
            'docs/security.md has what each level may do.'
      WHERE recur_internal.functions_of(coalesce(access_problems.level, '')) = '{}'
@@ -100,7 +107,7 @@ COMMENT ON TABLE recur_internal.levels IS 'The levels that recur.grant_access ha
 COMMENT ON COLUMN recur_internal.levels.role IS 'The role, by its oid in this cluster';
 COMMENT ON COLUMN recur_internal.levels.name IS
     'The name of the role when the row was written; a restore finds the role by it';
-COMMENT ON COLUMN recur_internal.levels.level IS 'reader, author, consumer, monitor, ticker or admin';
+COMMENT ON COLUMN recur_internal.levels.level IS 'reader, author, consumer, sql, monitor, ticker or admin';
 -- Levels of dropped roles are not dumped: in another cluster a role of the same name would get them.
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.levels',
                                            'WHERE role IN (SELECT r.oid FROM pg_catalog.pg_roles AS r)');
@@ -129,7 +136,7 @@ BEGIN
     FOREACH object IN ARRAY recur_internal.views_of(NEW.level) LOOP
         EXECUTE format('GRANT SELECT ON recur.%I TO %I', object, NEW.name);
     END LOOP;
-    IF NEW.level IN ('author', 'admin') THEN
+    IF NEW.level IN ('author', 'sql', 'admin') THEN
         EXECUTE format('GRANT INSERT, UPDATE, DELETE ON recur.recurring_actions TO %I', NEW.name);
     END IF;
     FOR object IN
@@ -164,7 +171,7 @@ BEGIN
     INSERT INTO recur_internal.levels (name, level) VALUES (grant_access.role, grant_access.level);
     -- A role becomes an owner when it first writes. Two sessions of a new role would wait for each other then, for as
     -- long as the first one's transaction is open.
-    IF grant_access.level IN ('author', 'admin') THEN
+    IF grant_access.level IN ('author', 'sql', 'admin') THEN
         INSERT INTO recur_internal.owners (role, name)
         VALUES (quote_ident(grant_access.role)::regrole, grant_access.role)
             ON CONFLICT DO NOTHING;
@@ -172,7 +179,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.grant_access IS
-    'Grants a role a level: reader (looks), author (defines actions), consumer (runs dispatches), monitor (sees counts '
+    'Grants a role a level: reader (looks), author (defines actions), consumer (runs dispatches), '
+    'sql (author, and makes the database run SQL), monitor (sees counts '
     'and workers), ticker (calls recur.tick) or admin (everything, of all owners)';
 
 CREATE FUNCTION recur.revoke_access(role name) RETURNS void

@@ -2,7 +2,7 @@
 
 CREATE VIEW recur_internal.dispatch_templates AS
 SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type,
-       d.payload,
+       recur_internal.runs_in_database(d.owner_id, d.provider, d.action_type) AS in_database, d.payload,
        CASE WHEN d.journey IS NULL THEN nullif(d.metadata, '{}')
             ELSE d.metadata || jsonb_object(ARRAY['_journey', d.journey, '_journey_version', d.journey_version,
                                                   '_start_state', d.start_state]) END AS metadata,
@@ -14,6 +14,7 @@ SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_i
 COMMENT ON VIEW recur_internal.dispatch_templates IS 'Internal: what each dispatch of an action is made of';
 COMMENT ON COLUMN recur_internal.dispatch_templates.definition IS 'Where the definition is stored';
 COMMENT ON COLUMN recur_internal.dispatch_templates.action_id IS 'The action';
+COMMENT ON COLUMN recur_internal.dispatch_templates.in_database IS 'True if the database itself runs the dispatch';
 
 CREATE FUNCTION recur_internal.expanded_key(template text, action_id uuid, scheduled_at timestamptz) RETURNS text
     LANGUAGE sql STABLE STRICT PARALLEL SAFE

@@ -6,7 +6,7 @@ CREATE FUNCTION recur.help(INOUT topic text DEFAULT NULL, OUT call text, OUT pur
 AS $$
 #variable_conflict use_column
 DECLARE
-    topics CONSTANT text[] := '{define,look,run,consume,journeys,operate,more}';
+    topics CONSTANT text[] := '{define,look,run,sql,consume,journeys,operate,more}';
 BEGIN
     IF help.topic <> ALL (topics) THEN
         RAISE invalid_parameter_value USING
@@ -20,6 +20,7 @@ BEGIN
                ('look', '{get,id_of,list,history,preview,describe,explain,compare,forecast,lint,next_occurrence,'
                         'is_valid_schedule,context_history,tzdata_version,help}'),
                ('run', '{trigger,backfill,enqueue,receive,tick}'),
+               ('sql', '{create_sql,enqueue_sql,set_handler,drop_handler,arm_sql}'),
                ('consume', '{claim,complete,fail,extend,release,cancel,retry,complete_many,fail_many,'
                            'fail_interactive}'),
                ('journeys', '{set_journey,schedule_journey,drop_journey}'),
@@ -46,5 +47,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.help IS
-    'The functions by topic, with the arguments that each needs: define, look, run, consume, journeys or operate; '
+    'The functions by topic, with the arguments that each needs: define, look, run, sql, consume, journeys or operate; '
     'docs/sql-reference.md has all arguments';

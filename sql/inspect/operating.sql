@@ -91,11 +91,11 @@ COMMENT ON VIEW recur.workers IS
     'databases';
 COMMENT ON COLUMN recur.workers.database IS 'The database that the worker serves';
 COMMENT ON COLUMN recur.workers.kind IS
-    'dispatcher; roaming, for a dispatcher that leaves when another database is in need; maintenance; or none, where '
-    'the database has no process because there are too few';
+    'dispatcher; roaming, for a dispatcher that leaves when another database is in need; maintenance; executor, which '
+    'runs SQL actions and handlers; or none, where the database has no process because there are too few';
 COMMENT ON COLUMN recur.workers.pid IS 'The process id of the worker; NULL if there is none';
 COMMENT ON COLUMN recur.workers.state IS
-    'starting, working, sleeping or backing off; waiting, if the database has no process';
+    'starting, working, sleeping, idle or backing off; waiting, if the database has no process';
 COMMENT ON COLUMN recur.workers.state_since IS 'Since when the worker is in this state';
 COMMENT ON COLUMN recur.workers.wakes_at IS
     'When the worker wakes by itself, or the database is visited; a change wakes it earlier';
@@ -203,6 +203,7 @@ BEGIN
            format('recur.update(%L, …) mends it.', a.id)
       FROM recur.recurring_actions AS a WHERE a.error_count > 0 LIMIT 20;
     RETURN QUERY SELECT 'warning', u.finding, u.remedy FROM recur_internal.trouble AS u;
+    RETURN QUERY SELECT x.severity, x.finding, x.remedy FROM recur_internal.execution_trouble AS x;
     RETURN QUERY
     SELECT 'warning', format('%s actions belong to role "%s", which no longer exists', count(*), o.name),
            format('Their dispatches are seen by admins only. '
@@ -219,6 +220,7 @@ BEGIN
            'Start consumers for it, or see why they do not claim.'
       FROM recur_internal.live_dispatches AS l
      WHERE l.status = 'pending' AND l.available_at < at - interval '5 minutes' AND l.primary_agent IS NULL
+       AND l.in_database IS NULL
      GROUP BY l.provider
      ORDER BY min(l.available_at) LIMIT 20;
     RETURN QUERY

@@ -30,6 +30,7 @@ CREATE TABLE recur_internal.live_dispatches (
     attempt          int         NOT NULL DEFAULT 0,
     releases         int         NOT NULL DEFAULT 0,
     cancel_requested boolean     NOT NULL DEFAULT false,
+    in_database      boolean,
     started_at       timestamptz,
     lease_expires_at timestamptz,
     context_version  int,
@@ -80,6 +81,13 @@ CREATE INDEX live_dispatches_of_action ON recur_internal.live_dispatches (action
 -- Retries, delayed and staged dispatches: announced when they become available.
 CREATE INDEX live_dispatches_later ON recur_internal.live_dispatches (available_at)
     WHERE status = 'pending' AND available_at > created_at;
+-- What the database itself runs: in the order in which an executor claims, and to see which owners have something to
+-- run.
+CREATE INDEX live_dispatches_claimable_in_database
+    ON recur_internal.live_dispatches (owner_id, priority DESC, available_at, created_at)
+    WHERE status <> 'running' AND in_database;
+CREATE INDEX live_dispatches_waiting_in_database ON recur_internal.live_dispatches (owner_id, available_at)
+    WHERE status <> 'running' AND in_database;
 CREATE INDEX live_dispatches_leased ON recur_internal.live_dispatches (lease_expires_at) WHERE status = 'running';
 -- At most one dispatch of an owner's lock group runs.
 CREATE UNIQUE INDEX live_dispatches_one_of_a_group_runs ON recur_internal.live_dispatches (lock_group, owner_id)
@@ -158,6 +166,8 @@ COMMENT ON COLUMN recur_internal.live_dispatches.started_at IS
     'When the latest attempt was claimed';
 COMMENT ON COLUMN recur_internal.live_dispatches.cancel_requested IS
     'True if the running attempt was asked to stop';
+COMMENT ON COLUMN recur_internal.live_dispatches.in_database IS
+    'True if the database itself runs the dispatch: an SQL action, or one whose type has a handler; NULL if not';
 COMMENT ON COLUMN recur_internal.live_dispatches.error IS
     'What went wrong last';
 COMMENT ON COLUMN recur_internal.live_dispatches.errors IS
@@ -193,6 +203,8 @@ COMMENT ON COLUMN recur_internal.finished_dispatches.partition IS 'The partition
 CREATE INDEX finished_dispatches_by_id ON recur_internal.finished_dispatches (id);
 CREATE INDEX finished_dispatches_of_action ON recur_internal.finished_dispatches (action_id, scheduled_at)
     WHERE action_id IS NOT NULL;
+CREATE INDEX finished_dispatches_in_database ON recur_internal.finished_dispatches (owner_id, finished_at)
+    WHERE in_database;
 CREATE INDEX finished_dispatches_not_completed ON recur_internal.finished_dispatches (finished_at)
     WHERE status <> 'completed';
 

@@ -165,6 +165,18 @@ pub fn own_id_if_any() -> Option<i32> {
     own.map(|owner| owner.id)
 }
 
+/// The role of an owner; None where a restore found no role of the name. The role may have been dropped since.
+pub fn role_of(id: i32) -> Option<pg_sys::Oid> {
+    let owners = owners();
+    let found = owners.binary_search_by_key(&id, |owner| owner.id).ok()?;
+    owners[found].role
+}
+
+/// The name of an owner's role.
+pub fn name_of(id: i32) -> String {
+    owner_name(id).unwrap_or_else(|| id.to_string())
+}
+
 /// Have roles been renamed whose names are in the tables?
 pub fn names_are_outdated() -> bool {
     OUTDATED_NAMES.with(|query| !query.rows(&[], |_| ()).is_empty())
@@ -190,17 +202,28 @@ pub fn owner_ids_of(name: &str) -> Vec<i32> {
 /// `recur_internal.sees_all()`: may the current role execute `recur_internal.admin()`?
 #[pg_extern(sql = false)]
 pub fn sees_all() -> bool {
-    if identity::is_superuser() {
-        return true;
-    }
-    let Some(marker) = admin_marker() else {
+    identity::is_superuser() || may_execute(identity::current_role(), c"admin")
+}
+
+/// Has the role the level that lets it make the database run SQL? It may execute `recur_internal.runs_sql()` then.
+pub fn may_run_sql(role: pg_sys::Oid) -> bool {
+    identity::is_superuser_role(role) || may_execute(role, c"runs_sql")
+}
+
+/// May a role execute this empty function? The right is what the role's level is.
+fn may_execute(role: pg_sys::Oid, marker: &std::ffi::CStr) -> bool {
+    let Some(marker) = marker_function(marker) else {
         return false;
     };
-    // SAFETY: the function takes an oid and a text, and returns a boolean or NULL.
+    // SAFETY: the function takes two oids and a text, and returns a boolean or NULL.
     let may: Option<bool> = unsafe {
         direct_function_call(
-            pg_sys::has_function_privilege_id,
-            &[marker.into_datum(), "EXECUTE".into_datum()],
+            pg_sys::has_function_privilege_id_id,
+            &[
+                role.into_datum(),
+                marker.into_datum(),
+                "EXECUTE".into_datum(),
+            ],
         )
     };
     may == Some(true)
@@ -275,10 +298,9 @@ fn role_named(name: &str) -> Option<pg_sys::Oid> {
     catalog::role(&name)
 }
 
-/// The function that only an admin may execute.
-fn admin_marker() -> Option<pg_sys::Oid> {
+fn marker_function(name: &std::ffi::CStr) -> Option<pg_sys::Oid> {
     let schema = catalog::schema(c"recur_internal")?;
-    catalog::function_without_arguments(schema, c"admin")
+    catalog::function_without_arguments(schema, name)
 }
 
 /// Forgets the owners when a role, a membership or the table of owners changes, in any session.

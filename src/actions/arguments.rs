@@ -7,7 +7,7 @@ use crate::pg::error::SqlError;
 use crate::pg::jsonb::Jsonb;
 use pgrx::callconv::FcInfo;
 use pgrx::pg_sys::{self, FunctionCallInfo};
-use recur_core::action::{Column, OnExisting, Value};
+use recur_core::action::{Column, Interval, OnExisting, Value};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -47,6 +47,14 @@ impl Arguments {
     pub fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.others.iter().find(|(other, _)| other == name)?;
         value.as_text()
+    }
+
+    /// An interval that is no column.
+    pub fn interval(&self, name: &str) -> Option<Interval> {
+        match self.others.iter().find(|(other, _)| other == name)? {
+            (_, Value::Interval(parts)) => Some(*parts),
+            _ => None,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::store::{self, Stored};
 use super::values::int4;
 use crate::access::{self, Actor, Visible};
 use crate::alerts::{alarms, contacts};
+use crate::commands;
 use crate::history::contexts::{self, NewContext};
 use crate::history::events as history;
 use crate::pg::error::SqlError;
@@ -19,7 +20,11 @@ use crate::pg::{subtransaction, time};
 use crate::runtime::environment::environment;
 use crate::runtime::{clock, wakeup};
 use chrono::{DateTime, Utc};
-use recur_core::action::{Action, Change, Changes, Column, Definition, Event, Invalid, Update};
+use pgrx::pg_sys;
+use recur_core::action::{
+    Action, Change, Changes, Column, Definition, Event, Invalid, Update, Value,
+};
+use recur_core::command;
 use uuid::Uuid;
 
 const UNIQUE_VIOLATION: &str = "23505";
@@ -28,6 +33,7 @@ const UNIQUE_VIOLATION: &str = "23505";
 pub struct Author {
     visible: Visible,
     actor: Actor,
+    role: pg_sys::Oid,
 }
 
 /// What the functions that change an action return.
@@ -83,6 +89,16 @@ impl Author {
         Author {
             visible: access::visible(),
             actor: Actor::current(),
+            role: access::caller(),
+        }
+    }
+
+    /// The engine, where a worker changes actions by itself.
+    pub fn worker() -> Author {
+        Author {
+            visible: Visible::All,
+            actor: Actor::worker(),
+            role: access::caller(),
         }
     }
 
@@ -145,9 +161,52 @@ impl Author {
         let change = kind(change);
         let withdrawn = store::withdraw(locked.id, &locked.ahead);
         let update = change.effect(withdrawn, locked.now, &environment)?;
+        self.check_command(&locked, &update)?;
         self.write(&locked, &update)?;
         notices::of_change(&locked.action, &update.action, changes);
         Ok(Summary::of(locked.id, &update.action))
+    }
+
+    /// What the database runs is checked when it is written, and only some may write it.
+    fn check_command(&self, before: &Locked, update: &Update<Jsonb>) -> Result<(), SqlError> {
+        const DECISIVE: [Column; 3] = [Column::Provider, Column::ActionType, Column::Payload];
+        let is_decisive = |column: &Column| DECISIVE.contains(column);
+        match update.changed.iter().any(is_decisive) {
+            true => self.check_runnable(before.stored.owner_id(), &update.action.definition),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks a definition that the database would run, and who writes it; arms its owner the first time.
+    pub fn check_runnable(
+        &self,
+        owner_id: i32,
+        definition: &Definition<Jsonb>,
+    ) -> Result<(), SqlError> {
+        let (Some(provider), Some(action_type), Value::Json(payload)) = (
+            definition.get(Column::Provider).as_text(),
+            definition.get(Column::ActionType).as_text(),
+            definition.get(Column::Payload),
+        ) else {
+            return Ok(());
+        };
+        if provider != command::PROVIDER {
+            return Ok(());
+        }
+        commands::check_author(self.role, owner_id)?;
+        commands::check_payload(action_type, payload)?;
+        commands::prepare(owner_id, &self.actor.name);
+        Ok(())
+    }
+
+    /// Commands that wait to be run are given to another owner.
+    pub fn check_pending_commands(&self, from: i32, to: i32) -> Result<(), SqlError> {
+        if !commands::armed::has_something_to_run(from) {
+            return Ok(());
+        }
+        commands::check_author(self.role, to)?;
+        commands::prepare(to, &self.actor.name);
+        Ok(())
     }
 
     fn write(&self, before: &Locked, update: &Update<Jsonb>) -> Result<(), SqlError> {

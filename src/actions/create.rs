@@ -142,6 +142,8 @@ impl Creation<'_> {
     fn insert(&self, new: &New) -> Result<Option<Uuid>, SqlError> {
         let id = dispatch_id::random(new.now);
         let action = &new.created.action;
+        self.author
+            .check_runnable(self.owner_id, &action.definition)?;
         home::settle_first();
         if !store::insert(id, self.owner_id, action, new.now) {
             return Ok(None);

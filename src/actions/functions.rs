@@ -8,6 +8,7 @@ use super::delete;
 use super::owner::NewOwner;
 use super::resolve::{resolve, unknown_id};
 use crate::access;
+use crate::commands;
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
@@ -18,6 +19,8 @@ use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::{self, FunctionCallInfo};
 use pgrx::prelude::*;
 use recur_core::action::{self, Changes, Column, Value};
+use recur_core::command;
+use recur_core::policy::Overlap;
 use uuid::Uuid;
 
 queries! {
@@ -28,6 +31,37 @@ queries! {
 #[pg_extern(sql = false)]
 fn create(call: FunctionCallInfo) -> PgUuid {
     let given = arguments::read(call, &[]).or_raise();
+    let changes = Changes::from_arguments(given.columns).or_raise();
+    let author = Author::current();
+    let owner_id = access::own_id();
+    let _pins = PlannerPins::set();
+    let id = engine::as_engine(|| create::create(&author, owner_id, &changes, given.on_existing));
+    pg_uuid(id.or_raise())
+}
+
+/// `recur.create_sql(…)`: the command becomes the payload of an action of the reserved provider.
+#[pg_extern(sql = false)]
+fn create_sql(call: FunctionCallInfo) -> PgUuid {
+    let mut given = arguments::read(call, &["command", "timeout"]).or_raise();
+    let payload = commands::payload(given.text("command"), given.interval("timeout")).or_raise();
+    given.columns.extend([
+        (Column::Provider, Value::Text(command::PROVIDER.to_owned())),
+        (
+            Column::ActionType,
+            Value::Text(command::ACTION_TYPE.to_owned()),
+        ),
+        (Column::Payload, Value::Json(payload)),
+    ]);
+    if !given
+        .columns
+        .iter()
+        .any(|(column, _)| *column == Column::Overlap)
+    {
+        let one_at_a_time = Overlap::QueueOne.to_string();
+        given
+            .columns
+            .push((Column::Overlap, Value::Text(one_at_a_time)));
+    }
     let changes = Changes::from_arguments(given.columns).or_raise();
     let author = Author::current();
     let owner_id = access::own_id();

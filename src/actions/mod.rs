@@ -22,7 +22,10 @@ mod owner;
 mod quota;
 mod record;
 mod resolve;
+mod stop;
 mod store;
 mod values;
 mod view;
 mod with_changes;
+
+pub use stop::stop_commands;

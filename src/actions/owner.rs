@@ -7,6 +7,7 @@ use super::author::{Author, Locked};
 use super::identity::Identity;
 use super::quota;
 use crate::access;
+use crate::commands::handlers;
 use crate::history::events::{self, Change};
 use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
 use crate::pg::jsonb::Jsonb;
@@ -85,6 +86,7 @@ impl NewOwner {
             return Ok(());
         }
         let definition = &locked.action.definition;
+        author.check_runnable(self.id, definition)?;
         let arguments = [pg_uuid(locked.id).into(), self.id.into()];
         let write = || SET_OWNER.with(|query| query.execute(&arguments));
         let written =
@@ -143,6 +145,7 @@ fn reassign_owner(from: Option<&str>, to: Option<&str>, call: FunctionCallInfo) 
 fn reassign(author: &Author, from: &[i32], to: &NewOwner) -> Result<(i64, i64), SqlError> {
     let (mut actions, mut dispatches) = (0, 0);
     for owner in from.iter().copied().filter(|owner| *owner != to.id) {
+        author.check_pending_commands(owner, to.id)?;
         let arguments = [owner.into(), to.id.into()];
         REASSIGN_JOURNEYS.with(|query| query.execute(&arguments));
         let ids = ACTIONS_OF_OWNER.with(|query| query.rows(&[owner.into()], |row| row.uuid(1)));
@@ -156,6 +159,8 @@ fn reassign(author: &Author, from: &[i32], to: &NewOwner) -> Result<(i64, i64), 
             }
         }
         dispatches += REASSIGN_PENDING.with(|query| query.execute(&arguments)) as i64;
+        // Handlers of the one owner do not run what belongs to the other.
+        handlers::reflag(to.id);
     }
     Ok((actions, dispatches))
 }

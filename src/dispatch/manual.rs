@@ -3,6 +3,7 @@
 use super::store::{self, Definition, NewDispatch};
 use crate::access::{self, Actor, Visible};
 use crate::alerts::alarms;
+use crate::commands;
 use crate::history::events::{self, DispatchEvent, WorkerEvents};
 use crate::pg::error::{self, OrRaise, SqlError, given};
 use crate::pg::jsonb::Jsonb;
@@ -122,6 +123,9 @@ fn insert_manual(
     let arguments = [pg_uuid(action).into(), visible.parameter().into()];
     let found = LOCK_DEFINITION.with(|query| query.row(&arguments, Watched::read));
     let watched = found.ok_or_else(|| unknown_action(action))?;
+    if payload.is_some() {
+        commands::check_override(&watched.provider)?;
+    }
     limits::check_pending(watched.owner_id)?;
     let now = clock::now();
     let id = dispatch_id::random(now);
@@ -143,6 +147,7 @@ struct Watched {
     owner_id: i32,
     record_events: Option<String>,
     has_alarms: bool,
+    provider: String,
 }
 
 impl Watched {
@@ -151,6 +156,7 @@ impl Watched {
             owner_id: row.required(1),
             record_events: row.get(2),
             has_alarms: row.required(3),
+            provider: row.required(4),
         }
     }
 

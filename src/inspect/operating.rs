@@ -72,8 +72,28 @@ fn workers() -> TableIterator<
     };
     let sees_all = catalog::role(c"pg_monitor")
         .is_some_and(|monitor| identity::has_rights_of(identity::current_role(), monitor));
+    let executing = match shared::available() {
+        true => shared::executors::executors(),
+        false => Vec::new(),
+    };
+    let executing = executing.into_iter().map(|one| shared::WorkerInfo {
+        database: one.post.database,
+        kind: "executor",
+        pid: one.pid,
+        state: match (one.pid, one.is_idle) {
+            (None, _) => "starting",
+            (_, true) => "idle",
+            (_, false) => "working",
+        },
+        state_since: Some(match one.is_idle {
+            true => one.since,
+            false => one.began_at,
+        }),
+        wakes_at: shared::NEVER,
+    });
     let seen = workers
         .into_iter()
+        .chain(executing)
         .filter(move |worker| sees_all || worker.database == pg::my_database());
     TableIterator::new(seen.map(|worker| {
         (

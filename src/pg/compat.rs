@@ -72,6 +72,64 @@ pub fn can_set_role(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
+/// Does the server refuse a background worker whose role has no LOGIN?
+pub const NEEDS_LOGIN: bool = cfg!(any(feature = "pg15", feature = "pg16"));
+
+/// Connects a background worker to a database as a role, which needs no LOGIN where the server allows that.
+///
+/// # Safety
+/// Only once in a process, at its start.
+pub unsafe fn connect_as(database: pg_sys::Oid, role: pg_sys::Oid) {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    let flags = 0;
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
+    // SAFETY: the caller promises that the process is not connected yet.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, role, flags) };
+}
+
+/// Has the role LOGIN?
+pub fn can_login(role: pg_sys::Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::AUTHOID as i32;
+    // SAFETY: the row of a role begins with its form, and is released after it was read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(role));
+        if tuple.is_null() {
+            return false;
+        }
+        let can = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_authid>()).rolcanlogin;
+        pg_sys::ReleaseSysCache(tuple);
+        can
+    }
+}
+
+/// May the role connect to this database?
+pub fn can_connect(role: pg_sys::Oid) -> bool {
+    let mode = pg_sys::ACL_CONNECT as pg_sys::AclMode;
+    // SAFETY: look-ups in the catalog caches.
+    unsafe {
+        let database = pg_sys::MyDatabaseId;
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_database_aclcheck(database, role, mode);
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(pg_sys::DatabaseRelationId, database, role, mode);
+        result == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// May the role execute this function?
+pub fn can_execute(role: pg_sys::Oid, function: pg_sys::Oid) -> bool {
+    let mode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
+    // SAFETY: look-ups in the catalog caches.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_proc_aclcheck(function, role, mode);
+        #[cfg(not(feature = "pg15"))]
+        let result = pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, role, mode);
+        result == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
 /// Begins a scan of an index that sees what the snapshot sees.
 ///
 /// # Safety
@@ -113,19 +171,42 @@ pub unsafe fn attribute<'a>(
     descriptor: pg_sys::TupleDesc,
     column: usize,
 ) -> &'a pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller promises a valid descriptor with that many columns.
+    unsafe { &*attribute_of(descriptor, column) }
+}
+
+/// The same, to be changed.
+///
+/// # Safety
+/// `descriptor` must be valid and used by no other code, and `column` less than its number of columns.
+pub unsafe fn attribute_mut<'a>(
+    descriptor: pg_sys::TupleDesc,
+    column: usize,
+) -> &'a mut pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller promises that no other code reads the column meanwhile.
+    unsafe { &mut *attribute_of(descriptor, column) }
+}
+
+/// # Safety
+/// `descriptor` must be valid, and `column` less than its number of columns.
+unsafe fn attribute_of(
+    descriptor: pg_sys::TupleDesc,
+    column: usize,
+) -> *mut pg_sys::FormData_pg_attribute {
     #[cfg(not(feature = "pg18"))]
     // SAFETY: the caller promises a valid descriptor with that many columns.
     unsafe {
-        &*(*descriptor).attrs.as_ptr().add(column)
+        (&raw mut (*descriptor).attrs)
+            .cast::<pg_sys::FormData_pg_attribute>()
+            .add(column)
     }
     #[cfg(feature = "pg18")]
     // SAFETY: the same promise; the attributes are stored behind the compact ones.
     unsafe {
-        let attributes = (*descriptor)
-            .compact_attrs
-            .as_ptr()
+        (&raw mut (*descriptor).compact_attrs)
+            .cast::<pg_sys::CompactAttribute>()
             .add((*descriptor).natts as usize)
-            .cast::<pg_sys::FormData_pg_attribute>();
-        &*attributes.add(column)
+            .cast::<pg_sys::FormData_pg_attribute>()
+            .add(column)
     }
 }

@@ -62,6 +62,12 @@ impl SqlError {
         self
     }
 
+    /// The same error with another SQLSTATE.
+    pub fn with_code(mut self, code: PgSqlErrorCode) -> SqlError {
+        self.code = Code::Known(code);
+        self
+    }
+
     pub fn raise(self) -> ! {
         let known = match self.code {
             Code::Known(code) => code,

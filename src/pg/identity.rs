@@ -50,6 +50,12 @@ pub fn is_superuser() -> bool {
     unsafe { pg_sys::superuser() }
 }
 
+/// Is this role a superuser? Needs a transaction.
+pub fn is_superuser_role(role: pg_sys::Oid) -> bool {
+    // SAFETY: a look-up in the catalog cache; a role that does not exist is none.
+    unsafe { pg_sys::superuser_arg(role) }
+}
+
 /// Has a role, by itself or by membership, the rights of another? Needs a transaction.
 pub fn has_rights_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     // SAFETY: a look-up in the catalog cache; roles that do not exist have no rights.

@@ -2,11 +2,15 @@
 //! rest reads as ordinary Rust.
 
 pub mod advisory;
+pub mod bare;
 pub mod catalog;
+pub mod catch;
 pub mod columns;
+pub mod command;
 pub mod compat;
 pub mod cpu;
 pub mod error;
+pub mod function;
 pub mod identity;
 pub mod index_scan;
 pub mod interval;
@@ -16,12 +20,18 @@ mod jsonb_digits;
 pub mod jsonb_object;
 pub mod latch;
 pub mod lock_timeout;
+pub mod messages;
+pub mod parse;
 pub mod planner;
 pub mod prepared;
 pub mod query;
+pub mod receiver;
+pub mod relation_lock;
+pub mod session;
 pub mod setting;
 pub mod signals;
 pub mod srf;
+pub mod statement_timeout;
 pub mod subtransaction;
 pub mod time;
 pub mod transaction;

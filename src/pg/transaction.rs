@@ -1,5 +1,6 @@
 //! One transaction of a background worker.
 
+use super::catch;
 use super::identity::Identity;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
@@ -90,6 +91,23 @@ pub fn run<R>(
     outcome
 }
 
+/// Does something in the transaction that is open, and returns an error as a value: the caller then rolls the
+/// transaction back. SPI finds an active snapshot.
+pub fn attempt<R>(body: impl FnOnce() -> R + UnwindSafe) -> Result<R, Failure> {
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        // SAFETY: a transaction is open; after an error, its end drops the snapshot.
+        unsafe {
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+            let result = body();
+            pg_sys::PopActiveSnapshot();
+            Ok(result)
+        }
+    }))
+    .catch_others(|error| Err(Failure::from(&error)))
+    .catch_rust_panic(|error| Err(Failure::from(&error)))
+    .execute()
+}
+
 impl From<&CaughtError> for Failure {
     fn from(error: &CaughtError) -> Failure {
         let report = match error {
@@ -97,7 +115,7 @@ impl From<&CaughtError> for Failure {
             CaughtError::RustPanic { ereport, .. } => ereport,
         };
         Failure {
-            sqlstate: sqlstate_text(report.sql_error_code()),
+            sqlstate: catch::sqlstate(report.sql_error_code() as i32),
             message: report.message().to_owned(),
         }
     }
@@ -123,15 +141,4 @@ impl Failure {
             .iter()
             .any(|class| self.sqlstate.starts_with(class))
     }
-}
-
-/// The five characters that an operator looks up.
-fn sqlstate_text(code: PgSqlErrorCode) -> String {
-    let mut packed = code as i32 as u32;
-    let mut text = String::with_capacity(5);
-    for _ in 0..5 {
-        text.push(((packed & 0x3f) as u8 + b'0') as char);
-        packed >>= 6;
-    }
-    text
 }

@@ -1,10 +1,11 @@
 //! Announcements of dispatches: the messages of recur-core, sent with NOTIFY.
 
+use crate::commands::armed;
 use crate::pg::index_scan::{self, LowerBound};
 use crate::pg::query::{Row, fragment, queries};
 use crate::pg::{subtransaction, time};
 use crate::runtime::stats::Lateness;
-use crate::runtime::{clock, installation, notify_queue, settings};
+use crate::runtime::{clock, installation, notify_queue, settings, wakeup};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
@@ -66,7 +67,11 @@ impl Announceable {
 
 /// Announces dispatches that are available: each by itself, or, if there are many, counted by channel and provider.
 pub fn announce(announcements: &[Announcement]) {
-    if announcements.is_empty() || !notify_queue::has_room() {
+    if announcements.is_empty() {
+        return;
+    }
+    wake_executors();
+    if !notify_queue::has_room() {
         return;
     }
     let channel = settings::notify_channel();
@@ -82,12 +87,20 @@ pub fn announce(announcements: &[Announcement]) {
 
 /// Announces dispatches by count: (channel, provider, count).
 pub fn announce_counts<'a>(counts: impl IntoIterator<Item = (Option<&'a str>, &'a str, i64)>) {
+    wake_executors();
     if !notify_queue::has_room() {
         return;
     }
     let channel = settings::notify_channel();
     for message in notify::encode_counts(counts.into_iter().collect::<Vec<_>>(), &channel) {
         send(&message);
+    }
+}
+
+/// There may be something for the database itself to run, or to stop.
+pub fn wake_executors() {
+    if armed::any() {
+        wakeup::work_on_commit();
     }
 }
 
@@ -175,7 +188,11 @@ fn announce_groups(counted: &[Group]) -> Vec<Lateness> {
 
 /// Sends messages. A message that can't be sent, for instance because of its channel, does not stop the others.
 fn send_or_warn(messages: Vec<Notification>) {
-    if messages.is_empty() || !notify_queue::has_room() {
+    if messages.is_empty() {
+        return;
+    }
+    wake_executors();
+    if !notify_queue::has_room() {
         return;
     }
     let failed =

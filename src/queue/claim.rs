@@ -40,7 +40,8 @@ queries! {
          pending: PENDING_OF_PROVIDER, longest: Span::LONGEST_TEXT}
         (TIMESTAMPTZOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID,
          TEXTARRAYOID, INT4ARRAYOID, TEXTARRAYOID, TEXTOID, BOOLOID, INT4OID, TEXTOID, INTERVALOID, BOOLOID);
-    NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: PENDING} (INT8OID, INT8OID, TEXTOID, INT4ARRAYOID);
+    NEXT_PRIORITY = "queue/queries/next_priority.sql" {pending: PENDING_FOR_ANY}
+        (INT8OID, INT8OID, TEXTOID, INT4ARRAYOID);
     NEXT_PRIORITY_OF_PROVIDER = "queue/queries/next_priority.sql" {pending: "p.status <> 'running' AND p.provider = $3"}
         (INT8OID, INT8OID, TEXTOID, INT4ARRAYOID);
     FIRST_CLAIMABLE = "queue/queries/first_claimable.sql" {waiting: WAITING, selected: SELECTED, pending: PENDING}
@@ -54,8 +55,9 @@ queries! {
 
 const WAITING: &str = fragment!("queue/queries/waiting.sql");
 const SELECTED: &str = fragment!("queue/queries/selected.sql");
-/// The condition of the index by owner.
-const PENDING: &str = "p.status = 'pending'";
+/// The condition of the index by owner. What the database itself runs is only for those who name its provider.
+const PENDING: &str = "p.status = 'pending' AND (p.in_database IS NULL OR p.provider = ANY ($5))";
+const PENDING_FOR_ANY: &str = "p.status = 'pending'";
 /// The condition of the index by owner and provider.
 const PENDING_OF_PROVIDER: &str = "p.status <> 'running' AND p.provider = $6";
 

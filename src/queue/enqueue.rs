@@ -2,6 +2,7 @@
 
 use super::{announce, limits};
 use crate::access;
+use crate::commands;
 use crate::pg::advisory::{self, Space};
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::interval;
@@ -18,6 +19,7 @@ use pgrx::prelude::*;
 use recur_core::action::{
     Column, DefaultValue, Interval as Span, Invalid, Json, Value, check_bytes, checked,
 };
+use recur_core::command;
 use recur_core::dispatch_id;
 use recur_core::notify::Announcement;
 use uuid::Uuid;
@@ -106,6 +108,50 @@ fn enqueue(
     dispatch.enqueue()
 }
 
+/// `recur.enqueue_sql(…)`: the command becomes the payload of a dispatch of the reserved provider.
+#[pg_extern(sql = false)]
+#[allow(clippy::too_many_arguments)]
+fn enqueue_sql(
+    command: Option<&str>,
+    run_at: Option<TimestampWithTimeZone>,
+    timeout: Option<Interval>,
+    name: Option<String>,
+    labels: Option<Jsonb>,
+    namespace: Option<String>,
+    tenant: Option<String>,
+    subject: Option<String>,
+    dedup_key: Option<String>,
+    dedup_window: Option<Interval>,
+    metadata: Option<Jsonb>,
+    priority: Option<i32>,
+    lock_group: Option<String>,
+    max_attempts: Option<i32>,
+    retry_backoff: Option<Jsonb>,
+) -> PgUuid {
+    let timeout = timeout.map(|timeout| interval::parts(&timeout));
+    let payload = commands::payload(command, timeout).or_raise();
+    enqueue(
+        Some(command::PROVIDER.to_owned()),
+        Some(command::ACTION_TYPE.to_owned()),
+        Some(payload),
+        run_at,
+        namespace,
+        tenant,
+        subject,
+        dedup_key,
+        dedup_window,
+        metadata,
+        priority,
+        lock_group,
+        None,
+        max_attempts,
+        retry_backoff,
+        None,
+        name,
+        labels,
+    )
+}
+
 /// `recur.receive(…)`: the body byte for byte, the headers as payload, the content type in the metadata.
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
@@ -126,6 +172,11 @@ fn receive(
     name: Option<String>,
     labels: Option<Jsonb>,
 ) -> PgUuid {
+    if provider.as_deref() == Some(command::PROVIDER) {
+        SqlError::invalid_argument("provider", command::PROVIDER, "is reserved for SQL actions")
+            .with_hint("Receive it for another provider; a handler can run it in the database.")
+            .raise();
+    }
     let missing = |error: SqlError| error.with_hint("An empty body is ''::bytea.");
     let raw_payload = given("raw_payload", raw_payload)
         .map_err(missing)
@@ -164,10 +215,21 @@ fn receive(
 impl OneTime {
     fn enqueue(self) -> PgUuid {
         let owner_id = access::own_id();
+        let is_command = self.provider == command::PROVIDER;
+        if is_command {
+            commands::check_author(access::caller(), owner_id).or_raise();
+            commands::check_payload(&self.action_type, &self.payload).or_raise();
+        }
+        let writer = is_command.then(access::caller_name);
         let _pins = PlannerPins::set();
-        let id = engine::as_engine(|| match self.merge(owner_id) {
-            Some(merged) => Ok(merged),
-            None => limits::check_pending(owner_id).map(|()| self.insert(owner_id)),
+        let id = engine::as_engine(|| {
+            if let Some(writer) = writer {
+                commands::prepare(owner_id, &writer);
+            }
+            match self.merge(owner_id) {
+                Some(merged) => Ok(merged),
+                None => limits::check_pending(owner_id).map(|()| self.insert(owner_id)),
+            }
         });
         pg_uuid(id.or_raise())
     }

@@ -4,7 +4,7 @@ use super::outcomes;
 pub use super::outcomes::Finished;
 use crate::access::{Actor, Visible};
 use crate::history::partition;
-use crate::pg::jsonb::JsonbArray;
+use crate::pg::jsonb::{self, Jsonb, JsonbArray};
 use crate::pg::query::{Query, Row, fragment, pg_uuids, queries};
 use chrono::DateTime;
 use pgrx::datum::DatumWithOid;
@@ -94,6 +94,16 @@ pub fn complete(reports: Reports) -> Vec<Finished> {
 
 /// Ends dispatches that the caller has locked: (dispatch, reason).
 pub fn end_locked(dispatches: &[(Uuid, Option<&str>)], end: End, actor: &Actor) -> Vec<Finished> {
+    end_locked_with(dispatches, None, end, actor)
+}
+
+/// The same, and keeps what is known of the run of the first one.
+pub fn end_locked_with(
+    dispatches: &[(Uuid, Option<&str>)],
+    result: Option<Jsonb>,
+    end: End,
+    actor: &Actor,
+) -> Vec<Finished> {
     if dispatches.is_empty() {
         return Vec::new();
     }
@@ -101,7 +111,10 @@ pub fn end_locked(dispatches: &[(Uuid, Option<&str>)], end: End, actor: &Actor) 
     let arguments = [
         pg_uuids(dispatches.iter().map(|(id, _)| *id)).into(),
         DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
-        DatumWithOid::null_oid(pg_sys::JSONBARRAYOID),
+        match result {
+            Some(result) => jsonb::array_of_one(Some(result)),
+            None => DatumWithOid::null_oid(pg_sys::JSONBARRAYOID),
+        },
         reasons.clone().into(),
         end.as_str().into(),
         partition::current().into(),

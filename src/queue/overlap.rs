@@ -1,6 +1,7 @@
 //! Cancels dispatches because another one of their action is due or triggered, or because the action is deleted. Runs
 //! as the engine.
 
+use super::announce;
 use super::finish::{self, End};
 use crate::access::Actor;
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
@@ -34,6 +35,7 @@ pub fn cancel_previous(actions: Vec<Uuid>, now: DateTime<Utc>, reason: &str, act
     let pending = LOCK_FREE_PENDING.with(|query| query.rows(&arguments, |row| row.uuid(1)));
     cancel(&pending, reason, actor);
     REQUEST_CANCEL.with(|query| query.execute(&[actions.into()]));
+    announce::wake_executors();
 }
 
 /// Cancels the pending dispatches of an action, and returns how many.

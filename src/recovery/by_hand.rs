@@ -45,7 +45,10 @@ fn cancel(id: Option<PgUuid>, reason: Option<&str>, call: FunctionCallInfo) {
                     Answer::finished(&one, End::Cancelled).put(&answers);
                 }
             }
-            Some(_) => request_cancel(id, reason.as_deref()).put(&answers),
+            Some(_) => {
+                request_cancel(id, reason.as_deref()).put(&answers);
+                announce::wake_executors();
+            }
         }
     });
 }

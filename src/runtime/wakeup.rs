@@ -78,6 +78,14 @@ pub fn anything_on_commit() {
     publish_on_commit(Wakeup::EVERYTHING);
 }
 
+/// The first dispatcher of this database looks whether there is something to run in the database itself, or to stop.
+pub fn work_on_commit() {
+    publish_on_commit(Wakeup {
+        has_work: true,
+        ..Wakeup::NOTHING
+    });
+}
+
 fn publish_on_commit(wakeup: Wakeup) {
     at_commit(|pending| pending.wakeup.add(wakeup));
 }

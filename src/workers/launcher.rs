@@ -156,6 +156,7 @@ impl Launcher {
                     }
                 }
                 Err(Refused) => {
+                    shared::executors::ask_any_executor_to_leave();
                     self.warn_if_stranded();
                     let running = self.registry.running();
                     let pause = if running == 0 {

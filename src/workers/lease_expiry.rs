@@ -56,6 +56,11 @@ impl LeaseExpiry {
         }
     }
 
+    /// Leases have been ended that had no end.
+    pub fn look_everywhere(&mut self) {
+        self.low_water = DateTime::UNIX_EPOCH;
+    }
+
     /// When the next lease ends, as known since the last look.
     pub fn next_end(&self) -> DateTime<Utc> {
         self.next_end

@@ -1,16 +1,19 @@
-//! The background workers: a launcher for the server, and dispatchers in each database that has the extension.
+//! The background workers: a launcher for the server, dispatchers in each database that has the extension, and
+//! executors where there is SQL to run.
 
 mod announcer;
 mod backoff;
 mod context;
 mod databases;
 mod dispatcher;
+mod executor;
 mod herds;
 mod launcher;
 mod lease_expiry;
 mod maintenance;
 mod registry;
 mod service;
+mod staffing;
 mod summary;
 mod task;
 mod upkeep;
@@ -18,6 +21,7 @@ mod worker;
 
 use crate::pg::signals;
 use crate::runtime::shared::Reservation;
+use crate::runtime::shared::executors::ExecutorReservation;
 use pgrx::bgworkers::BackgroundWorkerBuilder;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -47,4 +51,11 @@ pub extern "C-unwind" fn pg_recur_launcher_main(_argument: pg_sys::Datum) {
 pub extern "C-unwind" fn pg_recur_worker_main(argument: pg_sys::Datum) {
     signals::handle();
     worker::main(Reservation::from_argument(argument.value()))
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn pg_recur_executor_main(argument: pg_sys::Datum) {
+    signals::handle();
+    executor::main(ExecutorReservation::from_argument(argument.value()))
 }

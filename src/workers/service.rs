@@ -8,7 +8,7 @@ use super::upkeep::Upkeep;
 use crate::pg::time::{self, after};
 use crate::pg::transaction::Failure;
 use crate::pg::{latch, signals};
-use crate::runtime::shared::{self, Exit, Handover, Wakeup, WorkerState};
+use crate::runtime::shared::{self, Exit, Handover, WorkerState};
 use crate::runtime::{settings, stats};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
@@ -92,7 +92,8 @@ impl Service {
         let pause = self
             .retry
             .map(|at| at.saturating_duration_since(Instant::now()));
-        let rests = pause.filter(|pause| !pause.is_zero() && wakeup == Wakeup::NOTHING);
+        let has_news = wakeup.due_at.is_some() || wakeup.available_at.is_some();
+        let rests = pause.filter(|pause| !pause.is_zero() && !has_news);
         let is_safety_net = self.dispatcher.is_due_for_safety(now);
         let (state, busy_at) = match rests {
             Some(pause) => (WorkerState::BackingOff, after(now, pause)),
@@ -116,6 +117,9 @@ impl Service {
         };
         let mut next = busy_at;
         if let Some(upkeep) = &mut self.upkeep {
+            if wakeup.has_work {
+                upkeep.note_work();
+            }
             // One wake-up of the safety net instead of two: what it would wake for next is looked at now.
             let until = match is_safety_net {
                 true => after(now, settings::check_interval()),

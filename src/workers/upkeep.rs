@@ -7,11 +7,12 @@
 use super::context::{Interruption, WorkerContext};
 use super::lease_expiry::{self, LeaseExpiry};
 use super::maintenance;
+use super::staffing::Staffing;
 use super::task::Task;
 use crate::alerts::alarms;
 use crate::pg::time::{self, after};
 use crate::runtime::settings;
-use crate::runtime::shared::Exit;
+use crate::runtime::shared::{self, Exit};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct Upkeep {
     alarms: Task,
     /// When an alarm could be raised or be over, as known since the last look.
     next_alarm: DateTime<Utc>,
+    staffing: Task,
+    executors: Staffing,
     maintenance: Task,
     /// When it was last seen whether the database needs maintenance.
     checked_at: DateTime<Utc>,
@@ -45,6 +48,8 @@ impl Upkeep {
             recovery: (checked_at == DateTime::UNIX_EPOCH).then(|| Task::new("recovery")),
             alarms: Task::new("look at alarms"),
             next_alarm: DateTime::<Utc>::MAX_UTC,
+            staffing: Task::new("look after executors"),
+            executors: Staffing::new(),
             maintenance,
             checked_at,
         }
@@ -54,6 +59,12 @@ impl Upkeep {
     pub fn look_again(&mut self) {
         self.leases.look_at = DateTime::UNIX_EPOCH;
         self.alarms.look_at = DateTime::UNIX_EPOCH;
+        self.staffing.look_at = DateTime::UNIX_EPOCH;
+    }
+
+    /// There may be something to run in the database itself, or to stop.
+    pub fn note_work(&mut self) {
+        self.staffing.look_at = DateTime::UNIX_EPOCH;
     }
 
     /// Lets the tasks that are due have their turn. The dispatcher is busy again at `busy_at`. What is due up to
@@ -64,6 +75,24 @@ impl Upkeep {
         until: DateTime<Utc>,
         busy_at: DateTime<Utc>,
     ) -> Result<(), Exit> {
+        // Before the leases: those of executors that are gone end here.
+        if shared::take_work(context.slot) {
+            self.note_work();
+        }
+        let now = time::now();
+        if self
+            .staffing
+            .turn(now, now, DateTime::<Utc>::MAX_UTC)
+            .is_some()
+        {
+            let outcome = self.executors.run(context, now);
+            if let Ok((_, true)) = outcome {
+                self.lease_expiry.look_everywhere();
+                self.leases.look_at = now;
+            }
+            self.staffing
+                .note(context, outcome.map(|(look_at, _)| look_at), now)?;
+        }
         let now = time::now();
         if let Some(turn) = self.leases.turn(now, until, busy_at) {
             let outcome = self.lease_expiry.run(context, turn, now);
@@ -114,7 +143,7 @@ impl Upkeep {
     pub fn next(&self, busy_at: DateTime<Utc>) -> DateTime<Utc> {
         let tasks = [&self.leases, &self.alarms];
         let wanted = tasks.map(|task| task.wants_turn_at(busy_at));
-        wanted[0].min(wanted[1])
+        wanted[0].min(wanted[1]).min(self.staffing.look_at)
     }
 
     /// When a lease ends, or an alarm could be raised, as far as is known.

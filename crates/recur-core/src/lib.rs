@@ -11,6 +11,7 @@ pub mod alarm;
 pub mod backfill;
 pub mod backoff;
 mod choice;
+pub mod command;
 pub mod cursor;
 pub mod decide;
 pub mod definition;

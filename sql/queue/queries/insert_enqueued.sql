@@ -6,5 +6,6 @@
 INSERT INTO recur_internal.live_dispatches
        (id, scheduled_at, available_at, trigger, namespace, tenant, owner_id, subject, provider, action_type, payload,
         raw_payload, metadata, dedup_key, priority, lock_group, notify_channel, max_attempts, retry_backoff, lease,
-        name, labels)
-VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
+        name, labels, in_database)
+VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+        recur_internal.runs_in_database($6, $8, $9))

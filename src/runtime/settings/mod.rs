@@ -74,6 +74,14 @@ settings! {
     /// Where there are more databases, one process visits those that have none, as soon as something is due.
     MAX_WORKERS: Number = Number::new(c"recur.max_workers", SetBy::Reload, -1, (-1, shared::MAX_WORKERS as i32));
 
+    /// How many processes of a database may run SQL actions and handlers at once; 0 runs none.
+    /// They start when there is something to run, leave after an idle minute, and take no slot that a dispatcher needs.
+    EXECUTORS: Number = Number::new(c"recur.executors", SetBy::Reload, 4, (0, shared::executors::MAX_EXECUTORS as i32))
+        .at_most_per_database();
+
+    /// How many rows of the last result of an SQL action are kept.
+    RESULT_ROWS: Number = Number::new(c"recur.result_rows", SetBy::Reload, 10, (0, 1_000)).at_most_per_database();
+
     /// How long finished dispatches and events are kept.
     /// Whole partitions are removed, up to a seventh of this time later. Pending and running dispatches stay.
     RETENTION: Number = Number::new(c"recur.retention", SetBy::Reload, 7 * 24 * 60, (1, i32::MAX))
@@ -224,6 +232,22 @@ pub fn max_workers() -> usize {
         limit => limit,
     };
     limit.unsigned_abs() as usize
+}
+
+/// How many executors a database may have.
+pub fn executors() -> usize {
+    EXECUTORS.get().unsigned_abs() as usize
+}
+
+/// How many executors all databases may have together: what dispatchers and maintenance leave of their slots, and one
+/// at least.
+pub fn executor_slots() -> usize {
+    let dispatching = shared::served_databases() * dispatchers() + 1;
+    max_workers().saturating_sub(dispatching).max(1)
+}
+
+pub fn result_rows() -> usize {
+    RESULT_ROWS.get().unsigned_abs() as usize
 }
 
 /// Does `recur.max_workers` say how many?

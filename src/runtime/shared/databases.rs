@@ -60,6 +60,13 @@ pub fn databases() -> Vec<DatabaseEntry> {
     shared.databases[..shared.database_count].to_vec()
 }
 
+/// How many databases have the extension, as far as is known.
+pub fn served_databases() -> usize {
+    let shared = SHARED.share();
+    let kept = &shared.databases[..shared.database_count];
+    kept.iter().filter(|entry| entry.is_served).count()
+}
+
 /// Keeps a database, from now on.
 pub fn keep_database(database: pg_sys::Oid) {
     let mut shared = SHARED.exclusive();

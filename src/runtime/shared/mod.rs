@@ -4,6 +4,7 @@
 //! guards all of it, and is held for a few loads and stores only.
 
 mod databases;
+pub mod executors;
 mod slots;
 
 pub use databases::*;
@@ -54,26 +55,33 @@ pub struct Wakeup {
     pub due_at: Option<pg_sys::TimestampTz>,
     /// The earliest instant at which a dispatch becomes available that was not when it was written.
     pub available_at: Option<pg_sys::TimestampTz>,
+    /// There may be something to run in the database itself, or to stop.
+    pub has_work: bool,
 }
 
 impl Wakeup {
     pub const NOTHING: Wakeup = Wakeup {
         due_at: None,
         available_at: None,
+        has_work: false,
     };
     pub const EVERYTHING: Wakeup = Wakeup {
         due_at: Some(pg_sys::TimestampTz::MIN),
         available_at: Some(pg_sys::TimestampTz::MIN),
+        has_work: true,
     };
 
     pub fn add(&mut self, other: Wakeup) {
         let earlier = |a: Option<pg_sys::TimestampTz>, b| a.into_iter().chain(b).min();
         self.due_at = earlier(self.due_at, other.due_at);
         self.available_at = earlier(self.available_at, other.available_at);
+        self.has_work |= other.has_work;
     }
 
     fn earliest(self) -> Option<pg_sys::TimestampTz> {
-        self.due_at.into_iter().chain(self.available_at).min()
+        let work = self.has_work.then_some(pg_sys::TimestampTz::MIN);
+        let instants = self.due_at.into_iter().chain(self.available_at);
+        instants.chain(work).min()
     }
 }
 
@@ -110,6 +118,7 @@ impl Vacated {
 /// Requests the memory. Only while the library is being preloaded.
 pub fn request() {
     pg_shmem_init!(SHARED);
+    executors::request();
     AVAILABLE.store(true, Ordering::Relaxed);
 }
 
@@ -245,6 +254,7 @@ pub fn vacate(database: pg_sys::Oid) {
         }
     }
     wake_workers_of(database);
+    executors::vacate_executors(database);
 }
 
 /// Lets the workers of `database` return.

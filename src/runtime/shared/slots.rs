@@ -274,6 +274,12 @@ pub fn take_wakeup(index: usize) -> Wakeup {
     std::mem::replace(&mut shared.workers[index].wakeup, Wakeup::NOTHING)
 }
 
+/// May there be something to run in the database itself, since the last call?
+pub fn take_work(index: usize) -> bool {
+    let mut shared = SHARED.exclusive();
+    std::mem::take(&mut shared.workers[index].wakeup.has_work)
+}
+
 /// Does another database need the slot?
 pub fn is_asked_to_leave(index: usize) -> bool {
     SHARED.share().workers[index].asked_to_leave

@@ -6,6 +6,7 @@ mod alerts;
 mod attacks;
 mod clients;
 mod dispatch;
+mod execution;
 mod history;
 mod inspect;
 mod install;

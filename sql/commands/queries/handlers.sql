@@ -1,0 +1,2 @@
+-- All handlers, those of an owner together.
+SELECT h.owner_id, h.pattern, h.function, h.timeout FROM recur_internal.handlers AS h ORDER BY h.owner_id, h.pattern

@@ -1,0 +1,157 @@
+//! An executor: runs SQL actions and handlers of one owner, as that role from the moment it connects.
+//!
+//! Whatever the code that it runs does, the process has no other rights than its owner: it was never anybody else.
+//! Before each run, the state of the session is that of a new one.
+
+use super::backoff::Backoff;
+use crate::access::Actor;
+use crate::commands::armed::{self, Armed};
+use crate::execution::claim::Claimed;
+use crate::execution::run::Executor;
+use crate::pg::transaction::{self, Failure};
+use crate::pg::{catalog, command, compat, latch, messages, session, signals};
+use crate::runtime::shared::executors::{self, ExecutorReservation, Post};
+use crate::runtime::{clock, engine, home, installation, settings, shared};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::time::{Duration, Instant};
+
+/// An executor that has had nothing to run for this long leaves.
+const IDLE_AT_MOST: Duration = Duration::from_secs(60);
+/// One whose bookkeeping fails this often in a row leaves; another one may do better.
+const MOST_FAILURES: usize = 5;
+
+/// Connects as the owner that the slot is reserved for, runs what there is, and leaves.
+pub fn main(reservation: ExecutorReservation) {
+    let Some(post) = executors::occupy(reservation) else {
+        return;
+    };
+    // SAFETY: a background worker connects once, at its start; the callback must be registered before an error can end
+    // the process.
+    unsafe {
+        pg_sys::before_shmem_exit(Some(leave_slot), pg_sys::Datum::from(reservation.slot));
+        compat::connect_as(post.database, post.role);
+    }
+    executors::note_connected(reservation.slot);
+    messages::install();
+    command::count_transactions();
+    session::show_idle();
+    Shift::new(reservation.slot, post).work();
+}
+
+#[pg_guard]
+extern "C-unwind" fn leave_slot(_code: i32, slot: pg_sys::Datum) {
+    let database = executors::leave(slot.value());
+    // The first dispatcher looks after the runs that were left behind, and after those that wait.
+    shared::publish(
+        database,
+        shared::Wakeup {
+            has_work: true,
+            ..shared::Wakeup::NOTHING
+        },
+    );
+    shared::wake_workers_of(database);
+}
+
+/// The time from one executor's start to its end.
+struct Shift {
+    executor: Executor,
+    post: Post,
+    next: Option<Claimed>,
+    idle_since: Instant,
+    backoff: Backoff,
+    failures: usize,
+}
+
+impl Shift {
+    fn new(slot: usize, post: Post) -> Shift {
+        let role = post.role;
+        let name = transaction::run(c"pg_recur executor", move || catalog::role_name(role));
+        let name = name.ok().flatten().unwrap_or_default();
+        Shift {
+            executor: Executor {
+                slot,
+                owner_id: post.owner_id,
+                actor: Actor { name, login: None },
+            },
+            post,
+            next: None,
+            idle_since: Instant::now(),
+            backoff: Backoff::new(),
+            failures: 0,
+        }
+    }
+
+    fn work(&mut self) {
+        loop {
+            signals::reload_settings();
+            if self.next.is_none() && self.is_over() {
+                return;
+            }
+            match self.turn() {
+                Ok(true) => {
+                    self.idle_since = Instant::now();
+                    self.failures = 0;
+                    self.backoff.reset();
+                }
+                Ok(false) => latch::wait(IDLE_AT_MOST.saturating_sub(self.idle_since.elapsed())),
+                Err(failure) => {
+                    self.failures += 1;
+                    let pause = self.backoff.pause();
+                    warning!(
+                        "pg_recur executor: bookkeeping failed role={:?} sqlstate={} retry_in={pause:?} message={:?}",
+                        self.executor.actor.name,
+                        failure.sqlstate,
+                        failure.message
+                    );
+                    executors::end_run(self.executor.slot);
+                    latch::wait(pause);
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        executors::is_to_leave(self.executor.slot)
+            || self.failures >= MOST_FAILURES
+            || self.idle_since.elapsed() >= IDLE_AT_MOST
+            || !settings::enabled_on_server()
+            || shared::is_vacated(self.post.database)
+    }
+
+    /// Runs one dispatch; false if there is none.
+    fn turn(&mut self) -> Result<bool, Failure> {
+        let next = match self.next.take() {
+            Some(next) => Some(next),
+            None if self.may_run()? => {
+                session::forget_cancellation();
+                self.executor.claim()?
+            }
+            None => None,
+        };
+        let Some(claimed) = next else {
+            executors::end_run(self.executor.slot);
+            return Ok(false);
+        };
+        self.next = self.executor.run(&claimed)?;
+        session::reset()?;
+        Ok(true)
+    }
+
+    /// Nothing runs where nothing fires, and nothing of an owner that is not armed.
+    fn may_run(&self) -> Result<bool, Failure> {
+        let this = Armed {
+            owner_id: self.post.owner_id,
+            role: self.post.role,
+        };
+        let _plain = session::PlainTransactions::set();
+        transaction::run(c"pg_recur executor", move || {
+            let _names = session::Pinned::names();
+            let _pins = crate::pg::planner::PlannerPins::set();
+            if installation::find().is_none() || !settings::enabled() || clock::is_for_tests() {
+                return false;
+            }
+            armed::is_armed(this) && settings::executors() > 0 && engine::as_engine(home::may_fire)
+        })
+    }
+}

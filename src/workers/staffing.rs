@@ -1,0 +1,229 @@
+//! Who runs what the database itself runs: the first dispatcher starts executors while there is something to run, looks
+//! after what they leave behind, and stops what is cancelled.
+//!
+//! Where more owners wait than executors are allowed, those come first that have waited longest, each with one
+//! executor; an executor that has served its owner for a while then leaves. Executors take only slots of the server
+//! that are neither a dispatcher's nor of those that `recur.max_workers` leaves to others; one, where that leaves none.
+
+use super::backoff::Backoff;
+use super::context::{Interruption, WorkerContext};
+use crate::actions;
+use crate::commands::armed::{self, Armed};
+use crate::commands::handlers;
+use crate::execution::reconcile;
+use crate::pg::lock_timeout::LockTimeout;
+use crate::pg::time::after;
+use crate::pg::{self, catalog, compat};
+use crate::runtime::settings;
+use crate::runtime::shared::executors::{self, ExecutorInfo, ExecutorReservation, Post};
+use chrono::{DateTime, Utc};
+use pgrx::bgworkers::BackgroundWorkerBuilder;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// When to look again while some wait: for an executor to leave, or for a slot.
+const SOMEBODY_WAITS: Duration = Duration::from_millis(250);
+/// When to look again whatever is known.
+const SAFETY_NET: Duration = Duration::from_secs(60);
+/// Of more owners than this, the rest are looked at in the next turn.
+const OWNERS_AT_ONCE: usize = 500;
+const LONGEST_LOCK_WAIT_MILLIS: i32 = 50;
+
+pub struct Staffing {
+    /// Of more owners than fit into one look: where to begin.
+    from: usize,
+    /// Owners as whom no process could connect: not before then.
+    failed: HashMap<i32, (Backoff, DateTime<Utc>)>,
+    reflag_at: DateTime<Utc>,
+}
+
+/// What one look has found.
+struct Found {
+    waiting: Vec<Armed>,
+    ended: usize,
+    has_more: bool,
+}
+
+impl Staffing {
+    pub fn new() -> Staffing {
+        Staffing {
+            from: 0,
+            failed: HashMap::new(),
+            reflag_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    /// Starts executors where they are needed; returns when to look again, and whether leases were ended.
+    pub fn run(
+        &mut self,
+        context: &mut WorkerContext,
+        now: DateTime<Utc>,
+    ) -> Result<(DateTime<Utc>, bool), Interruption> {
+        let from = self.from;
+        let reflags = self.reflag_at <= now;
+        let found =
+            context.transaction(c"pg_recur dispatcher", move || look(from, reflags, now))?;
+        let Some(found) = found else {
+            return Ok((after(now, SAFETY_NET), false));
+        };
+        if reflags {
+            self.reflag_at = after(now, SAFETY_NET);
+        }
+        self.from = match found.has_more {
+            true => self.from + OWNERS_AT_ONCE,
+            false => 0,
+        };
+        self.note_failures(context, now);
+        let some_wait = self.staff(context, &found.waiting, now);
+        executors::set_waiting(context.database(), some_wait);
+        let again = match some_wait || found.has_more {
+            true => SOMEBODY_WAITS,
+            false => settings::check_interval(),
+        };
+        Ok((after(now, again), found.ended > 0))
+    }
+
+    /// As whom no process could connect is tried again a little later.
+    fn note_failures(&mut self, context: &WorkerContext, now: DateTime<Utc>) {
+        for owner_id in executors::take_failures(context.database()) {
+            let (backoff, not_before) = self
+                .failed
+                .entry(owner_id)
+                .or_insert_with(|| (Backoff::new(), now));
+            let pause = backoff.pause();
+            *not_before = after(now, pause);
+            warning!(
+                "pg_recur dispatcher: no executor could connect database={:?} owner={owner_id} retry_in={pause:?}",
+                context.database_name
+            );
+        }
+    }
+
+    /// Gives owners that wait an executor; true if some still wait.
+    fn staff(&mut self, context: &WorkerContext, waiting: &[Armed], now: DateTime<Utc>) -> bool {
+        let database = context.database();
+        let present = executors::executors();
+        let own = present.iter().filter(|one| one.post.database == database);
+        let own: Vec<&ExecutorInfo> = own.collect();
+        let serve = |armed: &Armed| {
+            own.iter()
+                .filter(|one| one.post.owner_id == armed.owner_id)
+                .count()
+        };
+        let mut room = settings::executors().saturating_sub(own.len());
+        let mut some_wait = false;
+        // Those without an executor first.
+        let (unserved, served): (Vec<&Armed>, Vec<&Armed>) =
+            waiting.iter().partition(|armed| serve(armed) == 0);
+        for armed in unserved {
+            let not_before = self.failed.get(&armed.owner_id).map(|(_, at)| *at);
+            if not_before.is_some_and(|at| at > now) {
+                continue;
+            }
+            if room == 0 && !make_room(&own) {
+                some_wait = true;
+                break;
+            }
+            match start(context, *armed) {
+                true => room = room.saturating_sub(1),
+                false => some_wait = true,
+            }
+        }
+        for armed in served {
+            executors::wake_idle(database, armed.owner_id);
+            // Those that were started and do not work yet will take what waits.
+            let is_coming = own.iter().any(|one| {
+                one.post.owner_id == armed.owner_id && (one.is_idle || one.pid.is_none())
+            });
+            if room > 0 && !some_wait && !is_coming && start(context, *armed) {
+                room -= 1;
+            }
+        }
+        some_wait
+    }
+}
+
+/// An idle executor of another owner leaves. Its slot is free when it has.
+fn make_room(own: &[&ExecutorInfo]) -> bool {
+    if let Some(idle) = own.iter().find(|one| one.is_idle) {
+        executors::ask_executor_to_leave(idle.slot);
+    }
+    false
+}
+
+fn start(context: &WorkerContext, armed: Armed) -> bool {
+    let post = Post {
+        database: context.database(),
+        owner_id: armed.owner_id,
+        role: armed.role,
+    };
+    let Some(reservation) = executors::reserve(post, settings::executor_slots()) else {
+        return false;
+    };
+    let started = start_process(&context.database_name, reservation);
+    if !started {
+        executors::release(reservation);
+    }
+    started
+}
+
+fn start_process(database: &str, reservation: ExecutorReservation) -> bool {
+    let worker = BackgroundWorkerBuilder::new(&format!("pg_recur executor {database}"))
+        .set_type("pg_recur executor")
+        .set_library("pg_recur")
+        .set_function("pg_recur_executor_main")
+        .enable_spi_access()
+        .set_argument(Some(pg_sys::Datum::from(reservation.to_argument())))
+        .set_notify_pid(pg::my_pid())
+        .set_restart_time(None)
+        .load_dynamic();
+    worker.is_ok()
+}
+
+/// None if there is nothing that the database runs.
+fn look(from: usize, reflags: bool, now: DateTime<Utc>) -> Option<Found> {
+    let armed = armed::owners();
+    if armed.is_empty() {
+        return None;
+    }
+    let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
+    let ended = reconcile::look_after_runs();
+    if reflags {
+        let mut owners: Vec<i32> = handlers::all().iter().map(|one| one.owner_id).collect();
+        owners.dedup();
+        owners.into_iter().for_each(handlers::reflag);
+    }
+    if settings::executors() == 0 {
+        return Some(Found {
+            waiting: Vec::new(),
+            ended,
+            has_more: false,
+        });
+    }
+    let page: Vec<Armed> = armed
+        .iter()
+        .copied()
+        .skip(from)
+        .take(OWNERS_AT_ONCE)
+        .collect();
+    let has_more = from + OWNERS_AT_ONCE < armed.len();
+    let mut waiting = reconcile::waiting(&page, now);
+    waiting.retain(|armed| is_able(*armed));
+    Some(Found {
+        waiting,
+        ended,
+        has_more,
+    })
+}
+
+/// Can a process connect as this owner? The SQL of a role that was dropped is stopped.
+fn is_able(armed: Armed) -> bool {
+    if catalog::role_name(armed.role).is_none() {
+        actions::stop_commands(armed.owner_id);
+        armed::disarm(vec![armed.owner_id]);
+        return false;
+    }
+    (!compat::NEEDS_LOGIN || compat::can_login(armed.role)) && compat::can_connect(armed.role)
+}

@@ -1,0 +1,179 @@
+//! As whom SQL runs, and who may write it.
+
+use super::outcome;
+use pg_recur_tests::{Cluster, Session, eventually};
+use uuid::Uuid;
+
+/// A role with a level; it may log in, and create tables.
+fn role(session: &mut Session, name: &str, level: &str) {
+    session.batch(&format!(
+        "CREATE ROLE {name} LOGIN; GRANT CREATE ON SCHEMA public TO {name};
+         SELECT recur.grant_access('{name}', '{level}');"
+    ));
+}
+
+#[test]
+fn sql_runs_as_its_owner() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "sql");
+    let mut ann = cluster.session_as("ann", "app");
+    let id: Uuid = ann.value(
+        "SELECT recur.enqueue_sql('SELECT session_user, current_user, current_setting(''is_superuser'') AS s')",
+        &[],
+    );
+    let (_, result, error) = outcome(&mut ann, id);
+    assert_eq!(error, "");
+    assert_eq!(
+        result["rows"],
+        serde_json::json!([{"session_user": "ann", "current_user": "ann", "s": "off"}])
+    );
+}
+
+#[test]
+fn only_the_level_sql_makes_the_database_run_something() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "author");
+    role(&mut admin, "ben", "sql");
+    admin.batch("GRANT ann TO ben; CREATE FUNCTION f(jsonb) RETURNS void LANGUAGE sql AS ''");
+    let mut ann = cluster.session_as("ann", "app");
+    for call in [
+        "recur.create_sql('a', '@daily', 'SELECT 1')",
+        "recur.enqueue_sql('SELECT 1')",
+        "recur.set_handler('a', 'f(jsonb)')",
+    ] {
+        let (code, message, _) = ann.error(&format!("SELECT {call}"));
+        assert_eq!(code, "42501", "{message}");
+        assert!(message.contains("permission denied"), "{message}");
+    }
+    // Not by another way either.
+    let payload = r#"'{"command": "SELECT 1"}'"#;
+    for statement in [
+        format!("SELECT recur.create('a', '@daily', 'sql', 'command', {payload})"),
+        format!("SELECT recur.enqueue('sql', 'command', {payload})"),
+        format!(
+            "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, payload)
+                 VALUES ('a', '@daily', 'sql', 'command', {payload})"
+        ),
+    ] {
+        let (code, message, hint) = ann.error(&statement);
+        assert_eq!(code, "42501", "{message}");
+        assert!(
+            message.contains("may not make the database run SQL"),
+            "{message}"
+        );
+        assert!(hint.contains("grant_access"), "{hint}");
+    }
+    ann.batch("SELECT recur.create('mine', '@daily', 'app', 'a')");
+    let (code, ..) = ann.error(&format!(
+        "SELECT recur.update('mine', jsonb_build_object('provider', 'sql', 'action_type', 'command',
+                                                       'payload', {payload}::jsonb))"
+    ));
+    assert_eq!(code, "42501");
+    let (code, ..) = ann.error("SELECT recur.receive('sql', 'command', ''::bytea)");
+    assert_eq!(code, "22023");
+    // A member with the level may, for the owner.
+    let mut ben = cluster.session_as("ben", "app");
+    ben.batch("SELECT recur.set_handler('a', 'f(jsonb)', owner => 'ann')");
+    let (code, ..) = ben.error("SELECT recur.set_handler('a', 'f(jsonb)', owner => 'postgres')");
+    assert_eq!(code, "42501");
+}
+
+#[test]
+fn the_command_of_an_action_is_its_authors() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "sql");
+    role(&mut admin, "boss", "admin");
+    let mut ann = cluster.session_as("ann", "app");
+    ann.batch("SELECT recur.create_sql('a', '@daily', 'SELECT 1')");
+    let mut boss = cluster.session_as("boss", "app");
+    // An admin operates, but what runs as ann is written by those who may be ann.
+    boss.batch(
+        "SELECT recur.pause(id) FROM recur.list(owner => 'ann');
+         SELECT recur.resume(id) FROM recur.list(owner => 'ann')",
+    );
+    for change in [
+        r#"{"payload": {"command": "SELECT 2"}}"#,
+        r#"{"payload": {"command": "SELECT 1", "timeout": "1 s"}}"#,
+    ] {
+        let (code, message, _) = boss.error(&format!(
+            "SELECT recur.update(id, '{change}') FROM recur.list(owner => 'ann')"
+        ));
+        assert_eq!(code, "42501", "{message}");
+    }
+    let (code, message, _) = ann.error("SELECT recur.trigger('a', '{\"command\": \"SELECT 2\"}')");
+    assert_eq!(code, "22023", "{message}");
+}
+
+#[test]
+fn nothing_that_was_inserted_by_hand_runs() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "sql");
+    admin.batch(
+        "CREATE ROLE keeper LOGIN; ALTER DATABASE app OWNER TO keeper;
+         CREATE TABLE seen (who name DEFAULT current_user); GRANT INSERT ON seen TO PUBLIC;",
+    );
+    let mut ann = cluster.session_as("ann", "app");
+    let id: Uuid = ann.value(
+        "SELECT recur.enqueue_sql('INSERT INTO seen DEFAULT VALUES')",
+        &[],
+    );
+    outcome(&mut ann, id);
+    assert_eq!(admin.count("recur_internal.armed_owners"), 1);
+    // The owner of the database may insert rows, because a restore does.
+    let mut keeper = cluster.session_as("keeper", "app");
+    keeper.batch(
+        "INSERT INTO recur_internal.live_dispatches
+                (id, scheduled_at, available_at, created_at, owner_id, priority, max_attempts, trigger, namespace,
+                 tenant, provider, action_type, payload, in_database)
+         SELECT gen_random_uuid(), now(), now(), now(), o.id, 0, 3, 'enqueue', 'default', 'default', 'sql', 'command',
+                '{\"command\": \"INSERT INTO seen VALUES (''forged'')\"}', true
+           FROM recur_internal.owners AS o WHERE o.name = 'ann'",
+    );
+    assert_eq!(admin.count("recur_internal.armed_owners"), 0);
+    // What ann writes now does not run either, before she has looked.
+    let mine: Uuid = ann.value(
+        "SELECT recur.enqueue_sql('INSERT INTO seen DEFAULT VALUES')",
+        &[],
+    );
+    keeper.batch("SELECT recur.grant_access('keeper', 'admin')");
+    let (code, ..) = keeper.error("SELECT recur.arm_sql('ann')");
+    assert_eq!(code, "42501");
+    ann.batch(
+        "SELECT recur.cancel(id) FROM recur.dispatches WHERE status = 'pending' AND payload::text LIKE '%forged%';
+         SELECT recur.arm_sql();",
+    );
+    outcome(&mut ann, mine);
+    assert_eq!(admin.count("seen WHERE who = 'ann'"), 2);
+    assert_eq!(admin.count("seen"), 2);
+}
+
+#[test]
+fn a_dropped_role_stops_its_own_sql_and_nothing_else() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "sql");
+    role(&mut admin, "ben", "sql");
+    admin.batch("CREATE TABLE seen (who name DEFAULT current_user); GRANT INSERT, SELECT ON seen TO PUBLIC;");
+    for name in ["ann", "ben"] {
+        let mut session = cluster.session_as(name, "app");
+        let command = "INSERT INTO seen DEFAULT VALUES";
+        session.batch(&format!(
+            "SELECT recur.create_sql('tick', 'every 1 second', '{command}')"
+        ));
+    }
+    eventually("both run", || {
+        admin.count("(SELECT DISTINCT who FROM seen) AS s") == 2
+    });
+    admin.batch("SELECT recur.revoke_access('ann'); DROP OWNED BY ann; DROP ROLE ann;");
+    eventually("ann's action is paused, with an event", || {
+        admin.count("recur.events WHERE kind = 'action.paused'") == 1
+    });
+    admin.batch("TRUNCATE seen");
+    eventually("ben's goes on", || {
+        admin.count("seen WHERE who = 'ben'") > 1
+    });
+}
