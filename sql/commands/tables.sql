@@ -35,16 +35,21 @@ CREATE TABLE recur_internal.handlers (
     owner_id   int         NOT NULL,
     pattern    text        NOT NULL,
     function   text        NOT NULL,
+    function_owner text    NOT NULL,
     timeout    text,
     created_at timestamptz NOT NULL DEFAULT recur.clock(),
     CONSTRAINT handlers_pkey PRIMARY KEY (owner_id, pattern),
     CONSTRAINT handlers_short CHECK (octet_length(pattern) <= 1024 AND octet_length(function) <= 1024
+                                     AND octet_length(function_owner) <= 100
                                      AND octet_length(timeout) <= 100)
 );
 COMMENT ON TABLE recur_internal.handlers IS 'Functions that run dispatches; read recur.handlers instead';
 COMMENT ON COLUMN recur_internal.handlers.owner_id IS 'The owner, whose dispatches the function runs';
 COMMENT ON COLUMN recur_internal.handlers.pattern IS 'Which action types: one, or the beginning of some and a *';
 COMMENT ON COLUMN recur_internal.handlers.function IS 'The function, with its schema and the types of its arguments';
+COMMENT ON COLUMN recur_internal.handlers.function_owner IS
+    'The owner of the function when the handler was set; a function of this name that belongs to another role is not '
+    'called';
 COMMENT ON COLUMN recur_internal.handlers.timeout IS 'How long a call may take; NULL where statement_timeout decides';
 COMMENT ON COLUMN recur_internal.handlers.created_at IS 'When the handler was set';
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.handlers', '');

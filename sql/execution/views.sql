@@ -34,7 +34,7 @@ CREATE FUNCTION recur_internal.interrupted_runs(OUT pid int, OUT dispatch_id uui
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'interrupted_runs_wrapper';
 COMMENT ON FUNCTION recur_internal.interrupted_runs IS
-    'Internal: runs of this database that were asked to stop and have not stopped yet';
+    'Internal: runs of this database that were asked to stop, or whose time is over, and since when';
 
 CREATE FUNCTION recur_internal.executor_slots() RETURNS int
     LANGUAGE c VOLATILE
@@ -80,7 +80,7 @@ SELECT 'warning',
 HAVING count(*) > 0
 UNION ALL
 SELECT 'warning',
-       format('dispatch %s was asked to stop at %s and still runs, in process %s', i.dispatch_id, i.since, i.pid),
+       format('dispatch %s should have stopped at %s and still runs, in process %s', i.dispatch_id, i.since, i.pid),
        format('Its code does not react to cancellation. pg_terminate_backend(%s) ends the process, if anything does.',
               i.pid)
   FROM recur_internal.interrupted_runs() AS i

@@ -6,11 +6,12 @@ use crate::access;
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
+use crate::runtime::environment::environment;
 use crate::runtime::{engine, wakeup};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use recur_core::action::Interval as Span;
-use recur_core::action::Json;
+use recur_core::action::{Json, check_bytes};
 use recur_core::command::{Command, PROVIDER};
 
 /// The payload of an SQL action, from the arguments of a function.
@@ -21,7 +22,9 @@ pub fn payload(command: Option<&str>, timeout: Option<Span>) -> Result<Jsonb, Sq
     let json = Command::payload(command, timeout.as_deref());
     // What is wrong with an argument is said of the argument, not of the payload.
     Command::from_payload(&json)?;
-    Ok(Jsonb::from_text(&json))
+    let payload = Jsonb::from_text(&json);
+    check_bytes("command", payload.size(), &environment())?;
+    Ok(payload)
 }
 
 /// `recur_internal.runs_in_database(owner_id, provider, action_type)`.

@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 queries! {
     HANDLERS = "commands/queries/handlers.sql" ();
-    INSERT_HANDLER = "commands/queries/insert_handler.sql" (INT4OID, TEXTOID, TEXTOID, TEXTOID);
+    INSERT_HANDLER = "commands/queries/insert_handler.sql" (INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID);
     DELETE_HANDLER = "commands/queries/delete_handler.sql" (INT4OID, TEXTOID);
     REFLAG = "commands/queries/reflag.sql" (INT4OID);
 }
@@ -29,8 +29,16 @@ queries! {
 pub struct Handler {
     pub owner_id: i32,
     pub pattern: Pattern,
-    /// Its name and the types of its arguments.
+    pub call: Call,
+}
+
+/// What a handler calls.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The function's name and the types of its arguments.
     pub function: String,
+    /// The role that the function belongs to: one of another role is another function.
+    pub function_owner: String,
     pub timeout: Option<TimeDelta>,
 }
 
@@ -41,13 +49,16 @@ thread_local! {
 fn read() -> Rc<Vec<Handler>> {
     let rows = HANDLERS.with(|query| {
         query.latest_rows(&[], |row| {
-            let (pattern, timeout) = (row.required::<String>(2), row.get::<String>(4));
+            let (pattern, timeout) = (row.required::<String>(2), row.get::<String>(5));
             // A restored row that does not hold is as if there was none.
             Some(Handler {
                 owner_id: row.required(1),
                 pattern: Pattern::parse("action_type", &pattern).ok()?,
-                function: row.required(3),
-                timeout: timeout.and_then(|timeout| command::timeout(&timeout).ok()),
+                call: Call {
+                    function: row.required(3),
+                    function_owner: row.required(4),
+                    timeout: timeout.and_then(|timeout| command::timeout(&timeout).ok()),
+                },
             })
         })
     });
@@ -59,8 +70,8 @@ pub fn all() -> Rc<Vec<Handler>> {
     KNOWN.with(CachedTable::get)
 }
 
-/// The function that runs the owner's dispatches of an action type, and how long a call may take.
-pub fn find(owner_id: i32, action_type: &str) -> Option<(String, Option<TimeDelta>)> {
+/// What runs the owner's dispatches of an action type.
+pub fn find(owner_id: i32, action_type: &str) -> Option<Call> {
     let handlers = all();
     let own = handlers.partition_point(|handler| handler.owner_id < owner_id);
     let own = handlers[own..]
@@ -68,7 +79,7 @@ pub fn find(owner_id: i32, action_type: &str) -> Option<(String, Option<TimeDelt
         .take_while(|handler| handler.owner_id == owner_id);
     let matching = own.filter(|handler| handler.pattern.matches(action_type));
     let best = matching.max_by(|one, other| one.pattern.cmp(&other.pattern))?;
-    Some((best.function.clone(), best.timeout))
+    Some(best.call.clone())
 }
 
 /// Marks the pending dispatches of an owner that the database runs now, and no others. As the engine.
@@ -109,6 +120,7 @@ fn set_handler(
             owner_id.into(),
             pattern.as_str().into(),
             function.signature.as_str().into(),
+            function.owner.as_str().into(),
             timeout.as_deref().into(),
         ];
         if INSERT_HANDLER.with(|query| query.execute(&arguments)) == 0 {

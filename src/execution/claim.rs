@@ -1,13 +1,12 @@
 //! Taking the next dispatch of an owner. Everything here runs as the engine.
 
-use crate::commands::handlers;
+use crate::commands::handlers::{self, Call};
 use crate::pg;
 use crate::pg::jsonb::Jsonb;
 use crate::pg::query::{Row, queries};
 use crate::pg::time;
 use crate::runtime::clock;
 use crate::runtime::shared::executors::{self, Attempt};
-use chrono::TimeDelta;
 use recur_core::action::Json;
 
 queries! {
@@ -28,7 +27,7 @@ pub struct Claimed {
     /// The dispatch as a handler sees it.
     pub shown: String,
     /// The function that runs it, and how long the call may take; None for a command.
-    pub handler: Option<(String, Option<TimeDelta>)>,
+    pub handler: Option<Call>,
 }
 
 /// Claims the next dispatch of the owner. The slot knows of it before the claim is committed.

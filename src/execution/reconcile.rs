@@ -1,6 +1,6 @@
 //! What executors have left behind, and what they are to stop. Everything here runs as the engine.
 
-use crate::commands::armed::{self, Armed};
+use crate::commands::armed::Armed;
 use crate::pg;
 use crate::pg::query::{pg_uuids, queries};
 use crate::pg::time;
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use std::collections::HashSet;
 
 queries! {
-    OWNERS_WAITING = "execution/queries/owners_waiting.sql" (INT4ARRAYOID, TIMESTAMPTZOID);
+    OWNERS_WAITING = "execution/queries/owners_waiting.sql" (INT4ARRAYOID, TIMESTAMPTZOID, INT8OID);
     ORPHANS = "execution/queries/orphans.sql" ();
     END_ORPHANS = "execution/queries/end_orphans.sql" (UUIDARRAYOID, INT4ARRAYOID);
 }
@@ -51,17 +51,30 @@ pub fn look_after_runs() -> usize {
     END_ORPHANS.with(|query| query.execute(&arguments))
 }
 
+/// An owner with something to run.
+pub struct Waiting {
+    pub armed: Armed,
+    /// How many dispatches there are, counted as far as there can be executors.
+    pub dispatches: usize,
+}
+
 /// The armed owners, of these, with something to run now; those that wait longest come first.
-pub fn waiting(owners: &[Armed], now: DateTime<Utc>) -> Vec<Armed> {
+pub fn waiting(owners: &[Armed], now: DateTime<Utc>) -> Vec<Waiting> {
     if owners.is_empty() {
         return Vec::new();
     }
     let ids: Vec<i32> = owners.iter().map(|armed| armed.owner_id).collect();
-    let arguments = [ids.into(), time::timestamptz(now).into()];
-    let found = OWNERS_WAITING.with(|query| query.rows(&arguments, |row| row.required::<i32>(1)));
-    let all = armed::owners();
-    found
-        .into_iter()
-        .filter_map(|id| all.iter().find(|armed| armed.owner_id == id).copied())
-        .collect()
+    let most = i64::try_from(executors::MAX_EXECUTORS).unwrap_or(i64::MAX);
+    let arguments = [ids.into(), time::timestamptz(now).into(), most.into()];
+    let found = OWNERS_WAITING.with(|query| {
+        query.rows(&arguments, |row| {
+            (row.required::<i32>(1), row.required::<i64>(2))
+        })
+    });
+    let waiting = |(id, dispatches): (i32, i64)| {
+        let armed = owners.iter().find(|armed| armed.owner_id == id).copied()?;
+        let dispatches = usize::try_from(dispatches).unwrap_or_default();
+        Some(Waiting { armed, dispatches })
+    };
+    found.into_iter().filter_map(waiting).collect()
 }

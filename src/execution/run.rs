@@ -4,13 +4,15 @@ use super::claim::{self, Claimed};
 use super::outcome::{self, Observed};
 use super::report::{self, Success};
 use crate::access::Actor;
+use crate::commands::handlers::Call;
 use crate::pg::catch::ServerError;
+use crate::pg::function::Function;
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
 use crate::pg::receiver::RowReceiver;
 use crate::pg::session::{self, Pinned, PlainTransactions};
 use crate::pg::transaction::{self, Failure};
-use crate::pg::{command, compat, function, messages, statement_timeout};
+use crate::pg::{command, compat, function, messages, statement_timeout, time};
 use crate::runtime::shared::executors::{self, Interrupt};
 use crate::runtime::{engine, settings};
 use pgrx::pg_sys;
@@ -108,18 +110,15 @@ impl Executor {
             observed.rows = rows.take();
             return Ok(Ran::Command);
         }
-        let Some((signature, timeout)) = &claimed.handler else {
+        let Some(handler) = &claimed.handler else {
             command::begin()?;
             return Ok(Ran::NotHere);
         };
-        let text = CString::new(signature.as_str()).unwrap_or_default();
-        self.begin(
-            &title,
-            &text,
-            timeout.and_then(|timeout| timeout.to_std().ok()),
-        )?;
+        let text = CString::new(handler.function.as_str()).unwrap_or_default();
+        let timeout = handler.timeout.and_then(|timeout| timeout.to_std().ok());
+        self.begin(&title, &text, timeout)?;
         command::begin()?;
-        call_handler(claimed, signature)
+        call_handler(claimed, handler)
     }
 
     /// Shows what runs, and bounds how long. What was interrupted before it began does not begin.
@@ -136,6 +135,8 @@ impl Executor {
         }
         if let Some(timeout) = timeout.or_else(statement_timeout::of_session) {
             statement_timeout::arm(timeout);
+            let micros = i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX / 2);
+            executors::set_deadline(self.slot, time::now_micros().saturating_add(micros));
         }
         Ok(())
     }
@@ -246,32 +247,45 @@ impl Executor {
 }
 
 /// Calls the handler as the role that this process is.
-fn call_handler(claimed: &Claimed, signature: &str) -> Result<Ran, Box<ServerError>> {
-    let call = transaction::attempt(AssertUnwindSafe(|| {
-        let function = {
-            let _names = Pinned::names();
-            function::named(signature).and_then(function::look_up)
-        };
-        let Some(function) = function.filter(|function| function.returns.is_handled()) else {
-            let message = format!("the handler {signature} does not exist");
-            let hint = "Create the function again, or remove the handler with recur.drop_handler.";
-            let mut error = ServerError::new("42883", message);
-            error.hint = Some(hint.to_owned());
-            return Err(error);
-        };
-        // SAFETY: a variable of this process.
-        if !compat::can_execute(unsafe { pg_sys::GetUserId() }, function.oid) {
-            let message = format!("permission denied for function {signature}");
-            return Err(ServerError::new("42501", message));
-        }
+fn call_handler(claimed: &Claimed, handler: &Call) -> Result<Ran, Box<ServerError>> {
+    let answer = transaction::attempt(AssertUnwindSafe(|| {
+        let function = find_function(handler)?;
         let context = claimed.context.as_deref().unwrap_or("{}");
         let texts = [claimed.payload.as_str(), context, claimed.shown.as_str()];
         let given = texts.iter().take(function.arguments.len());
         let arguments: Vec<Jsonb> = given.map(|text| Jsonb::from_text(text)).collect();
-        // SAFETY: when the handler was set, it took one to three jsonb, and its signature names their types.
+        // SAFETY: the function takes that many jsonb.
         unsafe { function::call(&function, &arguments) }
     }));
-    Ok(Ran::Handler(call.map_err(from_failure)??))
+    Ok(Ran::Handler(answer.map_err(from_failure)??))
+}
+
+/// The function is looked up anew: it may have been replaced since the handler was set, but not by another role.
+fn find_function(handler: &Call) -> Result<Function, Box<ServerError>> {
+    let name = &handler.function;
+    let found = {
+        let _names = Pinned::names();
+        function::named(name).and_then(function::look_up)
+    };
+    let refuse = |sqlstate, message| {
+        let mut error = ServerError::new(sqlstate, message);
+        error.hint =
+            Some("recur.drop_handler removes the handler, recur.set_handler sets it anew.".into());
+        Err(error)
+    };
+    let Some(function) = found.filter(Function::is_handler) else {
+        return refuse("42883", format!("the handler {name} does not exist"));
+    };
+    if function.owner != handler.function_owner {
+        let (before, now) = (&handler.function_owner, &function.owner);
+        let message = format!("the handler {name} belonged to {before}, and belongs to {now} now");
+        return refuse("42501", message);
+    }
+    // SAFETY: a variable of this process.
+    if !compat::can_execute(unsafe { pg_sys::GetUserId() }, function.oid) {
+        return refuse("42501", format!("permission denied for function {name}"));
+    }
+    Ok(function)
 }
 
 fn from_failure(failure: Failure) -> Box<ServerError> {

@@ -26,9 +26,8 @@ fn interrupted_runs() -> TableIterator<
     let of_database = all
         .into_iter()
         .filter(|one| one.post.database == pg::my_database());
-    let interrupted = of_database.filter(|one| one.interrupt.is_some());
-    let rows = interrupted.filter_map(|one| {
-        let since = time::from_micros(one.interrupted_at)?;
+    let rows = of_database.filter_map(|one| {
+        let since = time::from_micros(one.overdue_since?)?;
         Some((
             one.pid,
             pg_uuid(one.attempt?.dispatch),

@@ -2,7 +2,7 @@
 
 use super::catch::{ServerError, catch};
 use super::jsonb::Jsonb;
-use super::{bare, compat};
+use super::{bare, catalog, compat};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -13,6 +13,8 @@ pub struct Function {
     pub oid: pg_sys::Oid,
     /// Its name with its schema, and the types of its arguments.
     pub signature: String,
+    /// The role that it belongs to.
+    pub owner: String,
     pub arguments: Vec<pg_sys::Oid>,
     pub returns: Returned,
     pub returns_set: bool,
@@ -44,6 +46,18 @@ pub struct Answer {
     pub context: Option<Jsonb>,
 }
 
+impl Function {
+    /// Takes one to three jsonb, and returns jsonb, a row of `result` and `context`, or nothing.
+    pub fn is_handler(&self) -> bool {
+        self.is_plain
+            && !self.is_strict
+            && !self.returns_set
+            && self.returns.is_handled()
+            && (1..=3).contains(&self.arguments.len())
+            && self.arguments.iter().all(|oid| *oid == pg_sys::JSONBOID)
+    }
+}
+
 /// The function with this oid; None if there is none.
 pub fn look_up(oid: pg_sys::Oid) -> Option<Function> {
     let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
@@ -62,12 +76,13 @@ pub fn look_up(oid: pg_sys::Oid) -> Option<Function> {
             .to_vec();
         let (returns_set, is_strict) = (form.proretset, form.proisstrict);
         let is_plain = form.prokind == pg_sys::PROKIND_FUNCTION as i8;
-        let returned = form.prorettype;
+        let (returned, owner) = (form.prorettype, form.proowner);
         pg_sys::ReleaseSysCache(tuple);
         let signature = pg_sys::format_procedure_qualified(oid);
         Some(Function {
             oid,
             signature: CStr::from_ptr(signature).to_string_lossy().into_owned(),
+            owner: catalog::role_name(owner).unwrap_or_default(),
             arguments,
             returns: returned_by(oid, returned),
             returns_set,

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// An executor that has had nothing to run for this long leaves.
 const IDLE_AT_MOST: Duration = Duration::from_secs(60);
+/// One that has worked for this long leaves when its run is over: what has accumulated in the process is gone then.
+const LONGEST_SHIFT: Duration = Duration::from_secs(60 * 60);
 /// One whose bookkeeping fails this often in a row leaves; another one may do better.
 const MOST_FAILURES: usize = 5;
 
@@ -58,6 +60,7 @@ struct Shift {
     executor: Executor,
     post: Post,
     next: Option<Claimed>,
+    since: Instant,
     idle_since: Instant,
     backoff: Backoff,
     failures: usize,
@@ -76,6 +79,7 @@ impl Shift {
             },
             post,
             next: None,
+            since: Instant::now(),
             idle_since: Instant::now(),
             backoff: Backoff::new(),
             failures: 0,
@@ -94,7 +98,7 @@ impl Shift {
                     self.failures = 0;
                     self.backoff.reset();
                 }
-                Ok(false) => latch::wait(IDLE_AT_MOST.saturating_sub(self.idle_since.elapsed())),
+                Ok(false) => self.wait(IDLE_AT_MOST.saturating_sub(self.idle_since.elapsed())),
                 Err(failure) => {
                     self.failures += 1;
                     let pause = self.backoff.pause();
@@ -105,16 +109,23 @@ impl Shift {
                         failure.message
                     );
                     executors::end_run(self.executor.slot);
-                    latch::wait(pause);
+                    self.wait(pause);
                 }
             }
         }
+    }
+
+    /// What runs can be cancelled; a process that waits has nothing to cancel.
+    fn wait(&self, longest: Duration) {
+        session::forget_cancellation();
+        latch::wait(longest);
     }
 
     fn is_over(&self) -> bool {
         executors::is_to_leave(self.executor.slot)
             || self.failures >= MOST_FAILURES
             || self.idle_since.elapsed() >= IDLE_AT_MOST
+            || self.since.elapsed() >= LONGEST_SHIFT
             || !settings::enabled_on_server()
             || shared::is_vacated(self.post.database)
     }

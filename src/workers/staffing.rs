@@ -10,7 +10,7 @@ use super::context::{Interruption, WorkerContext};
 use crate::actions;
 use crate::commands::armed::{self, Armed};
 use crate::commands::handlers;
-use crate::execution::reconcile;
+use crate::execution::reconcile::{self, Waiting};
 use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::time::after;
 use crate::pg::{self, catalog, compat};
@@ -41,7 +41,7 @@ pub struct Staffing {
 
 /// What one look has found.
 struct Found {
-    waiting: Vec<Armed>,
+    waiting: Vec<Waiting>,
     ended: usize,
     has_more: bool,
 }
@@ -101,56 +101,54 @@ impl Staffing {
         }
     }
 
-    /// Gives owners that wait an executor; true if some still wait.
-    fn staff(&mut self, context: &WorkerContext, waiting: &[Armed], now: DateTime<Utc>) -> bool {
+    /// Gives owners that wait an executor, first one to each, then more; true if some still wait for one.
+    fn staff(&mut self, context: &WorkerContext, waiting: &[Waiting], now: DateTime<Utc>) -> bool {
         let database = context.database();
         let present = executors::executors();
-        let own = present.iter().filter(|one| one.post.database == database);
-        let own: Vec<&ExecutorInfo> = own.collect();
-        let serve = |armed: &Armed| {
-            own.iter()
-                .filter(|one| one.post.owner_id == armed.owner_id)
-                .count()
-        };
+        let own: Vec<&ExecutorInfo> = present
+            .iter()
+            .filter(|one| one.post.database == database)
+            .collect();
         let mut room = settings::executors().saturating_sub(own.len());
+        let mut started: HashMap<i32, usize> = HashMap::new();
         let mut some_wait = false;
-        // Those without an executor first.
-        let (unserved, served): (Vec<&Armed>, Vec<&Armed>) =
-            waiting.iter().partition(|armed| serve(armed) == 0);
-        for armed in unserved {
-            let not_before = self.failed.get(&armed.owner_id).map(|(_, at)| *at);
-            if not_before.is_some_and(|at| at > now) {
+        for one in waiting {
+            let owner_id = one.armed.owner_id;
+            let is_served = own.iter().any(|present| present.post.owner_id == owner_id);
+            let failed = self.failed.get(&owner_id);
+            if is_served || failed.is_some_and(|(_, not_before)| *not_before > now) {
                 continue;
             }
-            if room == 0 && !make_room(&own) {
+            if room == 0 {
+                let idle = own.iter().find(|present| present.is_idle);
+                idle.iter()
+                    .for_each(|idle| executors::ask_executor_to_leave(idle.slot));
                 some_wait = true;
                 break;
             }
-            match start(context, *armed) {
-                true => room = room.saturating_sub(1),
+            match start(context, one.armed) {
+                true => {
+                    room -= 1;
+                    started.insert(owner_id, 1);
+                }
                 false => some_wait = true,
             }
         }
-        for armed in served {
-            executors::wake_idle(database, armed.owner_id);
-            // Those that were started and do not work yet will take what waits.
-            let is_coming = own.iter().any(|one| {
-                one.post.owner_id == armed.owner_id && (one.is_idle || one.pid.is_none())
-            });
-            if room > 0 && !some_wait && !is_coming && start(context, *armed) {
+        for one in waiting {
+            let owner_id = one.armed.owner_id;
+            executors::wake_idle(database, owner_id);
+            let is_coming = |present: &&&ExecutorInfo| {
+                present.post.owner_id == owner_id && (present.is_idle || present.pid.is_none())
+            };
+            let coming = own.iter().filter(is_coming).count();
+            let mut coming = coming + started.get(&owner_id).copied().unwrap_or_default();
+            while !some_wait && room > 0 && coming < one.dispatches && start(context, one.armed) {
                 room -= 1;
+                coming += 1;
             }
         }
         some_wait
     }
-}
-
-/// An idle executor of another owner leaves. Its slot is free when it has.
-fn make_room(own: &[&ExecutorInfo]) -> bool {
-    if let Some(idle) = own.iter().find(|one| one.is_idle) {
-        executors::ask_executor_to_leave(idle.slot);
-    }
-    false
 }
 
 fn start(context: &WorkerContext, armed: Armed) -> bool {
@@ -210,7 +208,7 @@ fn look(from: usize, reflags: bool, now: DateTime<Utc>) -> Option<Found> {
         .collect();
     let has_more = from + OWNERS_AT_ONCE < armed.len();
     let mut waiting = reconcile::waiting(&page, now);
-    waiting.retain(|armed| is_able(*armed));
+    waiting.retain(|one| is_able(one.armed));
     Some(Found {
         waiting,
         ended,

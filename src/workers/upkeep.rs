@@ -121,6 +121,10 @@ impl Upkeep {
             let outcome = outcome.map(|()| after(now, CHECK_EVERY));
             self.maintenance.note(context, outcome, now)?;
         }
+        // A lease that has expired may be of something that an executor runs again.
+        if shared::take_work(context.slot) {
+            self.note_work();
+        }
         Ok(())
     }
 

@@ -71,6 +71,8 @@ struct Slot {
     /// What runs, and what is claimed to run next.
     attempts: [Option<Attempt>; 2],
     began_at: pg_sys::TimestampTz,
+    /// When what runs is to be over; 0 if it may take any time.
+    deadline: pg_sys::TimestampTz,
     /// Why each of them is to stop.
     interrupts: [Option<Interrupt>; 2],
     interrupted_at: pg_sys::TimestampTz,
@@ -89,12 +91,24 @@ impl Slot {
         since: 0,
         attempts: [None; 2],
         began_at: 0,
+        deadline: 0,
         interrupts: [None; 2],
         interrupted_at: 0,
     };
 
     fn is_free(&self) -> bool {
         self.database == pg_sys::InvalidOid
+    }
+
+    fn overdue_since(&self) -> Option<pg_sys::TimestampTz> {
+        let interrupted = self.interrupts[0].map(|_| self.interrupted_at);
+        let deadline = (self.deadline != 0).then_some(self.deadline);
+        let is_running = self.attempts[0].is_some();
+        interrupted
+            .into_iter()
+            .chain(deadline)
+            .min()
+            .filter(|_| is_running)
     }
 
     fn is_idle(&self) -> bool {
@@ -195,8 +209,8 @@ pub struct ExecutorInfo {
     pub since: pg_sys::TimestampTz,
     pub attempt: Option<Attempt>,
     pub began_at: pg_sys::TimestampTz,
-    pub interrupt: Option<Interrupt>,
-    pub interrupted_at: pg_sys::TimestampTz,
+    /// Since when what runs should have stopped: it was interrupted, or its time is over.
+    pub overdue_since: Option<pg_sys::TimestampTz>,
 }
 
 /// The executors of all databases.
@@ -217,8 +231,7 @@ pub fn executors() -> Vec<ExecutorInfo> {
             since: slot.since,
             attempt: slot.attempts[0],
             began_at: slot.began_at,
-            interrupt: slot.interrupts[0],
-            interrupted_at: slot.interrupted_at,
+            overdue_since: slot.overdue_since(),
         })
         .collect()
 }
@@ -250,8 +263,13 @@ pub fn interrupt(attempt: Attempt, why: Interrupt) {
     let mut shared = EXECUTORS.exclusive();
     for slot in &mut shared.slots {
         let place = slot.attempts.iter().position(|one| *one == Some(attempt));
-        if let Some(place) = place.filter(|place| slot.interrupts[*place].is_none()) {
-            interrupt_slot(slot, place, why, now);
+        match place {
+            Some(place) if slot.interrupts[place].is_none() => {
+                interrupt_slot(slot, place, why, now)
+            }
+            // It may have caught the first one.
+            Some(0) => signal(slot),
+            _ => {}
         }
     }
 }
@@ -260,9 +278,13 @@ fn interrupt_slot(slot: &mut Slot, place: usize, why: Interrupt, now: pg_sys::Ti
     slot.interrupts[place] = Some(why);
     slot.interrupted_at = now;
     if place == 0 {
-        // SAFETY: the process has entered its slot and not left it. The signal is the server's own for cancelling.
-        unsafe { libc::kill(slot.pid, libc::SIGINT) };
+        signal(slot);
     }
+}
+
+fn signal(slot: &Slot) {
+    // SAFETY: the process has entered its slot and not left it. The signal is the server's own for cancelling.
+    unsafe { libc::kill(slot.pid, libc::SIGINT) };
 }
 
 /// Asks an executor to leave when its run is over.
@@ -393,6 +415,12 @@ pub fn begin_run(index: usize) {
     slot.attempts = [slot.attempts[1], None];
     slot.interrupts = [slot.interrupts[1], None];
     slot.began_at = now;
+    slot.deadline = 0;
+}
+
+/// What runs is to be over by then.
+pub fn set_deadline(index: usize, deadline: pg_sys::TimestampTz) {
+    EXECUTORS.exclusive().slots[index].deadline = deadline;
 }
 
 /// Nothing runs, and nothing is claimed.

@@ -4,7 +4,9 @@
 use pg_recur_tests::{Cluster, Session, database_error};
 
 /// All levels, in the order in which the documentation lists them.
-pub(super) const LEVELS: [&str; 6] = ["reader", "author", "consumer", "monitor", "ticker", "admin"];
+pub(super) const LEVELS: [&str; 7] = [
+    "reader", "author", "consumer", "sql", "monitor", "ticker", "admin",
+];
 
 /// In what belongs to the victim, wherever a text can be.
 const SECRET: &str = "TOP-SECRET";
@@ -28,6 +30,8 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
         "CREATE ROLE victim LOGIN; CREATE ROLE stranger LOGIN;
          GRANT USAGE ON SCHEMA recur, recur_internal TO stranger;
          SELECT recur.grant_access('victim', 'author'); SELECT recur.grant_access('victim', 'consumer');
+         SELECT recur.grant_access('victim', 'sql');
+         CREATE FUNCTION handle(jsonb) RETURNS void LANGUAGE sql AS '';
          ALTER ROLE victim SET recur.max_actions_per_tenant = 10",
     );
     for level in LEVELS {
@@ -41,6 +45,7 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
                              description => '{SECRET}', subject => '{KNOWN}', contact => '{SECRET}',
                              labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions;
+         SELECT recur.set_handler('{SECRET}', 'handle(jsonb)');
          SELECT recur.set_journey('{KNOWN}', '1', '{{\"{SECRET}\": {{\"type\": \"{SECRET}\"}}}}')"
     ));
     // Dispatches in every state: pending, running, completed and failed.
@@ -122,7 +127,11 @@ fn every_table_hides_the_rows_of_others() {
     admin.batch(
         "INSERT INTO recur_internal.test_clock (ahead) VALUES ('0');
          SELECT recur.set_setting('retention', '1d'); SELECT recur.set_quota('t', 5);
-         SELECT recur.create('watched', '@daily', 'p', 'a', max_silence => '1 day')",
+         SELECT recur.create('watched', '@daily', 'p', 'a', max_silence => '1 day');
+         UPDATE recur_internal.live_dispatches SET in_database = true WHERE status = 'running';
+         INSERT INTO recur_internal.owners (name) VALUES ('stranger');
+         INSERT INTO recur_internal.handlers (owner_id, pattern, function, function_owner)
+         SELECT o.id, 'unarmed', 'f(jsonb)', 'f' FROM recur_internal.owners AS o WHERE o.name = 'stranger'",
     );
     let relations = relations(&mut admin);
     let empty: Vec<&String> = relations
@@ -164,9 +173,11 @@ fn every_table_hides_the_rows_of_others() {
             "recur.dead_letters",
             "recur.dispatches",
             "recur.events",
+            "recur.handlers",
             "recur.journeys",
             "recur.overview",
             "recur.recurring_actions",
+            "recur.runs",
         ];
         let mut expected = match level {
             "ticker" => Vec::new(),
@@ -178,7 +189,7 @@ fn every_table_hides_the_rows_of_others() {
         assert_eq!(seen_by_level, expected, "{level}");
         let writable = writable(&mut admin, level);
         let expected: &[&str] = match level {
-            "author" | "admin" => &["recur.recurring_actions"],
+            "author" | "sql" | "admin" => &["recur.recurring_actions"],
             _ => &[],
         };
         assert_eq!(writable, expected, "{level}");
@@ -419,12 +430,12 @@ fn every_level_can_do_its_work() {
     );
     assert_eq!(
         admin.error("SELECT recur.grant_access('reader', 'king')").1,
-        "invalid level \"king\": must be reader, author, consumer, monitor, ticker or admin"
+        "invalid level \"king\": must be reader, author, consumer, sql, monitor, ticker or admin"
     );
 }
 
 /// Work of one level each. Admins may do all of it.
-const WORK: [(&str, &str); 9] = [
+const WORK: [(&str, &str); 11] = [
     ("reader", "SELECT recur.explain(recur.id_of('mine'), now())"),
     ("author", "SELECT recur.create('x', '@daily', 'p', 'a')"),
     ("author", "SELECT recur.trigger(recur.id_of('mine'))"),
@@ -433,6 +444,11 @@ const WORK: [(&str, &str); 9] = [
         "consumer",
         "SELECT recur.complete(id, attempt) FROM recur.claim()",
     ),
+    (
+        "sql",
+        "SELECT recur.create_sql('x', '@daily', 'SELECT 1'), recur.enqueue_sql('SELECT 1')",
+    ),
+    ("sql", "SELECT FROM recur.arm_sql()"),
     ("monitor", "SELECT FROM recur.stats, recur.workers"),
     ("ticker", "SELECT recur.tick()"),
     ("admin", "SELECT recur.recover('1 day')"),
@@ -446,14 +462,16 @@ fn every_level_is_refused_the_work_of_the_others() {
     let mut admin = prepare(&cluster);
     // All of them see what belongs to the author: what they may do with it differs.
     admin.batch(
-        "CREATE ROLE team; GRANT team TO reader, author, consumer, monitor, ticker;
+        "CREATE ROLE team; GRANT team TO reader, author, consumer, sql, monitor, ticker;
          INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner)
          VALUES ('mine', '@yearly', 'p', 'a', 'team')",
     );
     for level in LEVELS {
         let mut session = cluster.session_as(level, "app");
         for (needed, statement) in WORK {
-            let looks = needed == "reader" && ["author", "consumer"].contains(&level);
+            let looks = needed == "reader" && ["author", "consumer", "sql"].contains(&level);
+            // What an author may do, belongs to the level sql.
+            let looks = looks || (needed == "author" && level == "sql");
             if level == needed || level == "admin" || looks {
                 session.batch(&format!("BEGIN; {statement}; ROLLBACK"));
             } else {

@@ -1,6 +1,9 @@
 //! What the database itself runs.
 
 mod commands;
+mod crashes;
+mod escapes;
+mod executors;
 mod handlers;
 mod owners;
 

@@ -1,0 +1,123 @@
+//! Executors that end in the middle of a run, and servers that crash.
+
+use super::{outcome, run};
+use pg_recur_tests::workers::session_after_kill;
+use pg_recur_tests::{Cluster, Session, Shutdown, eventually, eventually_some};
+use uuid::Uuid;
+
+/// The process that runs a command which sleeps.
+fn sleeper(session: &mut Session) -> i32 {
+    eventually_some("a command sleeps", || {
+        let pids: Vec<i32> = session.column(
+            "SELECT pid FROM pg_stat_activity
+              WHERE backend_type = 'pg_recur executor' AND wait_event = 'PgSleep'",
+            &[],
+        );
+        pids.first().copied()
+    })
+}
+
+fn kill(pid: i32) {
+    std::process::Command::new("kill")
+        .args(["-9", &pid.to_string()])
+        .status()
+        .unwrap();
+}
+
+#[test]
+fn a_killed_executor_leaves_effect_and_completion_or_neither() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    session.batch("CREATE TABLE effects (id uuid)");
+    for round in 0..10 {
+        // The kill hits before, in or after the commit.
+        let sleep = f64::from(round % 5) * 0.01;
+        let command = format!(
+            "INSERT INTO effects SELECT id FROM recur.dispatches WHERE status = 'running'; SELECT pg_sleep({sleep})"
+        );
+        let id: Uuid = session.value(
+            "SELECT recur.enqueue_sql($1, max_attempts => 5)",
+            &[&command],
+        );
+        let pid = eventually_some("an executor runs, or has run", || {
+            let pids: Vec<i32> = session.column(
+                "SELECT pid FROM recur.workers WHERE kind = 'executor' AND pid IS NOT NULL",
+                &[],
+            );
+            pids.first().copied()
+        });
+        kill(pid);
+        session = session_after_kill(&cluster, "app", pid);
+        let (status, _, error) = outcome(&mut session, id);
+        assert_eq!(status, "completed", "{error}");
+        let effects: i64 = session.value("SELECT count(*) FROM effects WHERE id = $1", &[&id]);
+        assert_eq!(effects, 1, "round {round}");
+    }
+}
+
+#[test]
+fn a_terminated_executor_is_noticed_at_once() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    let id: Uuid = session.value(
+        "SELECT recur.enqueue_sql('SELECT pg_sleep(CASE attempt WHEN 1 THEN 600 ELSE 0 END)
+                                     FROM recur.dispatches WHERE status = ''running''')",
+        &[],
+    );
+    let pid = sleeper(&mut session);
+    session.execute("SELECT pg_terminate_backend($1)", &[&pid]);
+    let (status, _, error) = outcome(&mut session, id);
+    assert_eq!(status, "completed", "{error}");
+    let attempt: i32 = session.value("SELECT attempt FROM recur.dispatches WHERE id = $1", &[&id]);
+    assert_eq!(attempt, 2);
+}
+
+#[test]
+fn after_a_crash_runs_are_released_at_start_up() {
+    let mut cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    let id: Uuid = session.value(
+        "SELECT recur.enqueue_sql('SELECT pg_sleep(600)', max_attempts => 1)",
+        &[],
+    );
+    sleeper(&mut session);
+    cluster.restart(Shutdown::Immediate);
+    let mut session = cluster.session("app");
+    let (status, _, error) = outcome(&mut session, id);
+    assert_eq!(status, "failed");
+    assert!(error.contains("lease"), "{error}");
+}
+
+#[test]
+fn a_database_is_dropped_while_something_runs() {
+    let cluster = Cluster::preloaded("");
+    let mut other = cluster.database("app");
+    let mut session = cluster.database("doomed");
+    let _: Uuid = session.value("SELECT recur.enqueue_sql('SELECT pg_sleep(600)')", &[]);
+    sleeper(&mut session);
+    drop(session);
+    other.batch("DROP DATABASE doomed");
+    let (status, ..) = run(&mut other, "SELECT 1", "");
+    assert_eq!(status, "completed");
+}
+
+#[test]
+fn an_interrupted_run_does_not_count() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    let id: Uuid = session.value(
+        "SELECT recur.enqueue_sql('SELECT pg_sleep(CASE attempt WHEN 1 THEN 600 ELSE 0 END)
+                                     FROM recur.dispatches WHERE status = ''running''', max_attempts => 1)",
+        &[],
+    );
+    sleeper(&mut session);
+    let mut postgres = cluster.session("postgres");
+    drop(session);
+    postgres.batch("ALTER DATABASE app RENAME TO other");
+    let mut session = cluster.session("other");
+    eventually("it is over", || {
+        session.count("recur.dispatches WHERE finished_at IS NOT NULL") == 1
+    });
+    let (status, _, error) = outcome(&mut session, id);
+    assert_eq!(status, "completed", "{error}");
+}

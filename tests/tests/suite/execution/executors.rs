@@ -1,0 +1,110 @@
+//! Executors: how many there are, and whose turn it is.
+
+use super::{outcome, run};
+use pg_recur_tests::{Cluster, eventually, eventually_some};
+use uuid::Uuid;
+
+const EXECUTORS: &str = "recur.workers WHERE kind = 'executor'";
+
+#[test]
+fn there_are_none_without_something_to_run() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    session.batch("SELECT recur.create('a', 'every 1 second', 'app', 'a')");
+    eventually("it fires", || session.count("recur.dispatches") > 0);
+    assert_eq!(session.count(EXECUTORS), 0);
+    run(&mut session, "SELECT 1", "");
+    assert_eq!(session.count(EXECUTORS), 1);
+}
+
+#[test]
+fn no_more_run_at_once_than_allowed() {
+    let cluster = Cluster::preloaded("max_worker_processes = 30\nrecur.executors = 3");
+    let mut session = cluster.database("app");
+    session.batch("SELECT recur.enqueue_sql('SELECT pg_sleep(0.3)') FROM generate_series(1, 12)");
+    let mut most = 0;
+    eventually("all have run", || {
+        most = most.max(session.count("recur.runs WHERE outcome = 'running'"));
+        assert!(session.count(EXECUTORS) <= 3);
+        session.count("recur.runs WHERE outcome = 'completed'") == 12
+    });
+    assert!((2..=3).contains(&most), "{most}");
+}
+
+#[test]
+fn switched_off_nothing_runs_and_the_doctor_says_so() {
+    let cluster = Cluster::preloaded("recur.executors = 0");
+    let mut session = cluster.database("app");
+    let id: Uuid = session.value("SELECT recur.enqueue_sql('SELECT 1')", &[]);
+    session.batch(
+        "UPDATE recur_internal.live_dispatches SET available_at = now() - interval '2 minutes',
+                created_at = now() - interval '2 minutes'",
+    );
+    let found: Vec<String> = session.texts("SELECT finding || remedy FROM recur.doctor()", &[]);
+    let said = found.iter().any(|one| {
+        one.contains("1 dispatches wait for an executor") && one.contains("recur.executors is 0")
+    });
+    assert!(said, "{found:?}");
+    cluster.configure("recur.executors = 2");
+    cluster.reload();
+    assert_eq!(outcome(&mut session, id).0, "completed");
+}
+
+#[test]
+fn every_owner_gets_a_turn() {
+    let cluster = Cluster::preloaded("recur.executors = 2");
+    let mut session = cluster.database("app");
+    session.batch(
+        "DO $$ BEGIN FOR n IN 1 .. 10 LOOP
+            EXECUTE format('CREATE ROLE owner%s LOGIN', n);
+            PERFORM recur.grant_access(format('owner%s', n), 'sql');
+         END LOOP; END $$;
+         CREATE TABLE seen (who name DEFAULT current_user); GRANT INSERT ON seen TO PUBLIC;
+         -- The first owner has enough for a long time.
+         SET SESSION AUTHORIZATION owner1;
+         SELECT recur.enqueue_sql('SELECT pg_sleep(0.1)') FROM generate_series(1, 2000);",
+    );
+    for number in 2..=10 {
+        session.batch(&format!(
+            "RESET SESSION AUTHORIZATION; SET SESSION AUTHORIZATION owner{number};
+             SELECT recur.enqueue_sql('INSERT INTO seen DEFAULT VALUES')"
+        ));
+    }
+    session.batch("RESET SESSION AUTHORIZATION");
+    eventually("all others had their turn", || session.count("seen") == 9);
+    assert!(session.count("recur.runs WHERE owner = 'owner1' AND outcome = 'completed'") < 2000);
+}
+
+#[test]
+fn the_activity_shows_what_runs_for_which_action() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    session.batch("SELECT recur.create_sql('nightly', '@yearly', 'SELECT pg_sleep(600)')");
+    let id: Uuid = session.value("SELECT recur.trigger('nightly')", &[]);
+    let shown: String = eventually_some("it runs", || {
+        let rows: Vec<String> = session.column(
+            "SELECT application_name || '/' || query FROM pg_stat_activity
+              WHERE backend_type = 'pg_recur executor' AND wait_event = 'PgSleep'",
+            &[],
+        );
+        rows.first().cloned()
+    });
+    assert_eq!(shown, "pg_recur: nightly/SELECT pg_sleep(600)");
+    session.execute("SELECT recur.cancel($1)", &[&id]);
+    assert_eq!(outcome(&mut session, id).0, "cancelled");
+}
+
+#[test]
+fn code_that_ignores_cancellation_is_reported() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    let _: Uuid = session.value(
+        "SELECT recur.enqueue_sql('DO $d$ BEGIN LOOP BEGIN PERFORM pg_sleep(1); EXCEPTION WHEN query_canceled THEN END;
+                                   END LOOP; END $d$', timeout => '10 ms')",
+        &[],
+    );
+    eventually("the doctor has noticed", || {
+        let found: Vec<String> = session.texts("SELECT finding FROM recur.doctor()", &[]);
+        found.iter().any(|one| one.contains("should have stopped"))
+    });
+}
