@@ -28,7 +28,7 @@ pub struct Size {
 
 type Section = fn(Size, &mut Report);
 
-const SECTIONS: [(&str, &str, Section); 11] = [
+const SECTIONS: [(&str, &str, Section); 12] = [
     ("engine", "Engine", sections::engine::run),
     ("cache", "Schedule cache", sections::cache::run),
     (
@@ -41,6 +41,7 @@ const SECTIONS: [(&str, &str, Section); 11] = [
     ("idle", "Idle cost", sections::idle::run),
     ("databases", "Many databases", sections::databases::run),
     ("consume", "Consumer throughput", sections::consume::run),
+    ("sql", "SQL actions", sections::sql::run),
     ("history", "History does not hurt", sections::history::run),
     ("snapshot", "A held snapshot", sections::snapshot::run),
     ("growth", "Growth", sections::growth::run),

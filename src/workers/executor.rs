@@ -55,6 +55,14 @@ extern "C-unwind" fn leave_slot(_code: i32, slot: pg_sys::Datum) {
     shared::wake_workers_of(database);
 }
 
+/// What came of a turn.
+enum Turn {
+    Ran,
+    Nothing,
+    /// The session can't be made a new one: no other run may see what this one has left there.
+    Spoiled,
+}
+
 /// The time from one executor's start to its end.
 struct Shift {
     executor: Executor,
@@ -93,12 +101,15 @@ impl Shift {
                 return;
             }
             match self.turn() {
-                Ok(true) => {
+                Ok(Turn::Spoiled) => return,
+                Ok(Turn::Ran) => {
                     self.idle_since = Instant::now();
                     self.failures = 0;
                     self.backoff.reset();
                 }
-                Ok(false) => self.wait(IDLE_AT_MOST.saturating_sub(self.idle_since.elapsed())),
+                Ok(Turn::Nothing) => {
+                    self.wait(IDLE_AT_MOST.saturating_sub(self.idle_since.elapsed()))
+                }
                 Err(failure) => {
                     self.failures += 1;
                     let pause = self.backoff.pause();
@@ -130,8 +141,8 @@ impl Shift {
             || shared::is_vacated(self.post.database)
     }
 
-    /// Runs one dispatch; false if there is none.
-    fn turn(&mut self) -> Result<bool, Failure> {
+    /// Runs one dispatch.
+    fn turn(&mut self) -> Result<Turn, Failure> {
         let next = match self.next.take() {
             Some(next) => Some(next),
             None if self.may_run()? => {
@@ -142,11 +153,19 @@ impl Shift {
         };
         let Some(claimed) = next else {
             executors::end_run(self.executor.slot);
-            return Ok(false);
+            return Ok(Turn::Nothing);
         };
         self.next = self.executor.run(&claimed)?;
-        session::reset()?;
-        Ok(true)
+        let Err(failure) = session::reset() else {
+            return Ok(Turn::Ran);
+        };
+        warning!(
+            "pg_recur executor: session not reset role={:?} sqlstate={} message={:?}",
+            self.executor.actor.name,
+            failure.sqlstate,
+            failure.message
+        );
+        Ok(Turn::Spoiled)
     }
 
     /// Nothing runs where nothing fires, and nothing of an owner that is not armed.

@@ -239,14 +239,14 @@ fn heard_of_minute(listener: &mut Session, jobs: usize) -> Samples {
     samples
 }
 
-fn next_minute() -> DateTime<Utc> {
+pub fn next_minute() -> DateTime<Utc> {
     let now = Utc::now();
     let minute = now.with_second(0).unwrap_or(now).trunc_subsecs(0);
     minute + TimeDelta::minutes(1)
 }
 
 /// The jobs are set up early in a minute: setting them up takes a few seconds.
-fn wait_for_room() {
+pub fn wait_for_room() {
     if Utc::now().second() > 45 {
         sleep_until(next_minute());
     }
@@ -311,7 +311,7 @@ NOTIFY; pg_recur with 1,000 actions due at the next one. Target: pg_cron at leas
 }
 
 /// None where the extension is not there to be preloaded.
-fn cron_server() -> Option<Server> {
+pub fn cron_server() -> Option<Server> {
     let bin = std::env::var("PG_RECUR_BIN").expect("PG_RECUR_BIN");
     let library = Command::new(format!("{bin}/pg_config"))
         .arg("--pkglibdir")

@@ -11,4 +11,5 @@ pub mod history;
 pub mod idle;
 pub mod lateness;
 pub mod snapshot;
+pub mod sql;
 pub mod throughput;

@@ -34,9 +34,11 @@ WITH RECURSIVE priorities AS (
 )
 SELECT c.id, c.attempt, c.provider, c.action_type, c.payload, c.context,
        coalesce(c.name, (SELECT d.name FROM recur_internal.definitions AS d WHERE d.id = c.action_id)),
+       CASE WHEN c.provider <> 'sql' THEN
        jsonb_build_object('id', c.id, 'attempt', c.attempt, 'max_attempts', c.max_attempts, 'trigger', c.trigger,
                           'scheduled_at', c.scheduled_at, 'action_id', c.action_id, 'namespace', c.namespace,
                           'tenant', c.tenant, 'subject', c.subject, 'provider', c.provider,
                           'action_type', c.action_type, 'dedup_key', c.dedup_key,
-                          'metadata', coalesce(c.metadata, '{}'), 'labels', coalesce(c.labels, '{}'))
+                          'metadata', coalesce(c.metadata, '{}'), 'labels', coalesce(c.labels, '{}'),
+                          'raw_payload', encode(c.raw_payload, 'base64')) END
   FROM claimed AS c

@@ -121,3 +121,15 @@ fn an_interrupted_run_does_not_count() {
     let (status, _, error) = outcome(&mut session, id);
     assert_eq!(status, "completed", "{error}");
 }
+
+#[test]
+fn what_an_executor_runs_is_not_given_up() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    let id: Uuid = session.value("SELECT recur.enqueue_sql('SELECT pg_sleep(600)')", &[]);
+    sleeper(&mut session);
+    let given_up: i64 = session.value("SELECT recur.recover('0 seconds')", &[]);
+    assert_eq!(given_up, 0);
+    session.execute("SELECT recur.cancel($1)", &[&id]);
+    assert_eq!(outcome(&mut session, id).0, "cancelled");
+}

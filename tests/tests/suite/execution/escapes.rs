@@ -152,7 +152,8 @@ fn settings_of_the_role_do_not_stop_the_bookkeeping() {
     // Shadows of what the extension's queries use.
     attacker.batch(
         "CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
-         CREATE FUNCTION evil.no(uuid, uuid) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'called as %', current_user; END $$;
+         CREATE FUNCTION evil.no(uuid, uuid) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN RAISE 'called as %', current_user; END $$;
          CREATE OPERATOR evil.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = evil.no);",
     );
     let (status, result, error) = run(&mut attacker, WHO, "");
