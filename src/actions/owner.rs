@@ -8,6 +8,7 @@ use super::identity::Identity;
 use super::quota;
 use crate::access;
 use crate::history::events::{self, Change};
+use crate::history::lines;
 use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
@@ -106,6 +107,12 @@ impl NewOwner {
             detail: Jsonb::from_text(&detail.to_string()),
         };
         events::record_changes(&[change], author.actor());
+        lines::changed(
+            EventKind::Updated,
+            locked.id,
+            definition.name(),
+            author.actor(),
+        );
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ mod jsonb_digits;
 pub mod jsonb_object;
 pub mod latch;
 pub mod lock_timeout;
+pub mod log;
 pub mod planner;
 pub mod prepared;
 pub mod query;
