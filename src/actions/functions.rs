@@ -1,6 +1,6 @@
 //! The functions of SQL that write one action. Each has a form that takes an id, and one that takes an id or a name.
 
-use super::arguments;
+use super::arguments::{self, Special};
 use super::author::{Author, Summary};
 use super::changes_json::{self, Asked};
 use super::create;
@@ -27,7 +27,7 @@ queries! {
 /// `recur.create(…)`.
 #[pg_extern(sql = false)]
 fn create(call: FunctionCallInfo) -> PgUuid {
-    let given = arguments::read(call, &[]).or_raise();
+    let given = arguments::read(call, &Special::NONE).or_raise();
     let changes = Changes::from_arguments(given.columns).or_raise();
     let author = Author::current();
     let owner_id = access::own_id();

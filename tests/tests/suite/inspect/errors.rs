@@ -95,7 +95,7 @@ const MISTAKES: &[&str] = &[
     "recur.fail_interactive(gen_random_uuid(), 1, 's')",
     "recur.set_journey('j', '1', '{}')",
     "recur.set_journey('j', '1', '[{\"id\": \"a\"}]')",
-    "recur.schedule_journey('j', 'a', '@daily', '{}')",
+    "recur.schedule_journey('j', 'a', NULL, '@daily', 1, NULL, '{}')",
     "recur.drop_journey('j', '1')",
     "recur.recover(interval '-1 day')",
     "recur.purge(interval '-1 day')",

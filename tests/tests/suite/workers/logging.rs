@@ -124,12 +124,16 @@ fn recurring(cluster: &Cluster) -> Vec<String> {
 fn what_people_do_to_actions_is_logged_and_no_client_hears_it() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut session = cluster.database("app");
-    session.batch("CREATE ROLE ann LOGIN; SELECT recur.grant_access('ann', level) FROM unnest('{author,consumer}'::text[]) AS level");
+    session.batch(
+        "CREATE ROLE ann;
+         SELECT recur.grant_access('ann', level) FROM unnest('{author,consumer}'::text[]) AS level",
+    );
     let script = "SET client_min_messages = debug1; SET ROLE ann;
         SELECT recur.create(E'nightly\\n', '@daily', 'p', 't', payload => '{\"s3cret\": 1}', starts_at => now() + '1d');
         SELECT recur.pause(E'nightly\\n', 'for s3cret reasons');
         SELECT recur.resume(E'nightly\\n');
-        SELECT recur.update(E'nightly\\n', '{\"payload\": {\"s3cret\": 2}, \"name\": \"hourly\", \"max_attempts\": 1}');
+        SELECT recur.update(E'nightly\\n', '{\"payload\": {\"s3cret\": 2}, \"name\": \"hourly\",
+                                           \"max_attempts\": 1}');
         SELECT recur.trigger('hourly');
         SELECT recur.fail(id, attempt, 's3cret') FROM recur.claim(1);
         SELECT recur.delete('hourly');";
