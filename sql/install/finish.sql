@@ -26,7 +26,14 @@ BEGIN
               JOIN pg_attribute AS v ON v.attrelid = seen AND v.attnum > 0 AND v.attname = t.attname
              WHERE r.ev_class = seen AND col_description(v.attrelid, v.attnum) IS NULL
                AND col_description(t.attrelid, t.attnum) IS NOT NULL
-             ORDER BY v.attname, t.attrelid
+             -- The table that the view shows has more of its columns than one that is only looked up.
+             ORDER BY v.attname,
+                      (SELECT count(*)
+                         FROM pg_attribute AS mine
+                         JOIN pg_attribute AS theirs ON theirs.attname = mine.attname
+                        WHERE mine.attrelid = seen AND mine.attnum > 0
+                          AND theirs.attrelid = t.attrelid AND theirs.attnum > 0 AND NOT theirs.attisdropped) DESC,
+                      t.attrelid
         LOOP
             EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', seen::regclass, described.attname, described.comment);
         END LOOP;
