@@ -7,16 +7,22 @@ use chrono::{DateTime, Utc};
 use recur_core::action::{
     Action, Changes, Column, Environment, OVERLAP_WITHOUT_CONTEXT, runs_at_once, warning,
 };
+use recurrence::Warning;
 
 /// A statement that creates thousands of actions says this often what it would say of each.
 const MOST_IN_A_STATEMENT: u32 = 10;
 
-/// Says that the action falls silent for long, or that it runs at once.
+/// Says that the first run is far away, that the action falls silent for long, or that it runs at once.
 pub fn of_creation(action: &Action<Jsonb>, now: DateTime<Utc>, environment: &Environment<'_>) {
     let name = action.definition.name();
     if let Some(warning) = warning(action, now, environment) {
         limited(
-            || format!("action \"{name}\" falls silent for more than a year: {warning}"),
+            || match warning {
+                Warning::FarFirstRun(_) => format!("action \"{name}\": {warning}"),
+                Warning::Silence(_) => {
+                    format!("action \"{name}\" falls silent for more than a year: {warning}")
+                }
+            },
             "recur.lint(schedule, timezone, starts_at) says why, and how to write it instead.",
         );
     }
@@ -53,7 +59,7 @@ fn limited(message: impl Fn() -> String, hint: &'static str) {
     match SAID.with(PerStatement::count) {
         0..MOST_IN_A_STATEMENT => notice(message(), Some(hint)),
         MOST_IN_A_STATEMENT => notice(
-            "more of the actions of this statement fall silent or run at once".to_owned(),
+            "more of the actions of this statement run late, fall silent or run at once".to_owned(),
             None,
         ),
         _ => {}
