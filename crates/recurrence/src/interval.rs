@@ -84,7 +84,10 @@ impl Interval {
         if let Some(rest) = text.strip_prefix("every-") {
             return parse_preset(text, rest);
         }
-        if let Some((_, parts)) = PRESETS.iter().find(|(name, _)| *name == text) {
+        if let Some((_, parts)) = PRESETS
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(text))
+        {
             return Interval::new(text, *parts);
         }
         if is_in_words(text) {
