@@ -17,8 +17,8 @@ CREATE FUNCTION recur.drop_journey(INOUT name text, INOUT version text)
     AS 'MODULE_PATHNAME', 'drop_journey_wrapper';
 COMMENT ON FUNCTION recur.drop_journey IS 'Deletes a journey that no action schedules';
 
--- NULL means the default. The arguments that are columns of an action mean what they mean in recur.create. "interval" is
--- column schedule, start_at is starts_at, and start is start_state.
+-- NULL means the default. The arguments that are columns of an action mean what they mean in recur.create: "interval"
+-- is column schedule, start_at is starts_at, and start is start_state.
 CREATE FUNCTION recur.schedule_journey(
     journey         text,
     start           text,
