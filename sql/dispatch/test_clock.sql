@@ -8,8 +8,13 @@ BEGIN
     IF EXISTS (SELECT FROM recur_internal.test_clock) THEN
         RETURN;
     END IF;
-    -- No session creates an action between the check and the mark.
-    LOCK TABLE recur_internal.definitions, recur_internal.live_dispatches IN SHARE MODE;
+    -- No session creates an action between the check and the mark. The lock conflicts with itself: two sessions that
+    -- both held it would wait for each other as soon as one of them creates an action.
+    LOCK TABLE recur_internal.definitions, recur_internal.live_dispatches IN SHARE ROW EXCLUSIVE MODE;
+    -- Another session may have marked the database, and created an action, while this one waited.
+    IF EXISTS (SELECT FROM recur_internal.test_clock) THEN
+        RETURN;
+    END IF;
     IF EXISTS (SELECT FROM recur_internal.definitions) OR EXISTS (SELECT FROM recur_internal.live_dispatches) THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('database "%s" has actions or dispatches: it can''t become a test database',

@@ -24,8 +24,8 @@ BEGIN
                ('consume', '{claim,complete,fail,extend,release,cancel,retry,complete_many,fail_many,'
                            'fail_interactive}'),
                ('journeys', '{set_journey,schedule_journey,drop_journey}'),
-               ('operate', '{doctor,recover,purge,grant_access,revoke_access,set_setting,reset_setting,'
-                           'mark_test_database,set_clock,clock}')
+               ('operate', '{doctor,recover,purge,grant_access,revoke_access,set_setting,reset_setting,set_quota,'
+                           'reassign_owner,forget_subject,arm,expect_move,mark_test_database,set_clock,clock}')
     ), functions AS (
         -- One form of each: the one that takes a name where there are several.
         SELECT DISTINCT ON (p.proname) p.proname::text AS name,

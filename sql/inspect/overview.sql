@@ -51,8 +51,8 @@ SELECT CASE WHEN a.enabled AND (SELECT recur_internal.hold_reason()) IS NOT NULL
                ELSE ', ' || recur_internal.ago(a.next_run_at - recur.clock()) END AS next_run,
        recur_internal.ago(recur.clock() - a.last_run_at) AS ran_ago,
        d.status || ' +' || recur_internal.ago(greatest(d.created_at - d.scheduled_at, interval '0')) AS last_outcome,
-       greatest(a.failed_in_a_row, a.error_count) AS failures,
-       a.name, a.tenant, a.subject, a.timezone, recur.describe(a.schedule) AS schedule,
+       greatest(a.failed_in_a_row, a.error_count) AS failures, a.run_count AS runs,
+       a.name, a.owner, a.tenant, a.subject, a.timezone, recur.describe(a.schedule) AS schedule,
        CASE WHEN a.enabled AND a.error_count > 0 THEN a.last_error
             WHEN a.enabled AND a.failed_in_a_row > 0 THEN a.last_run_error
             WHEN a.enabled THEN NULL
@@ -71,7 +71,9 @@ COMMENT ON COLUMN recur.overview.last_outcome IS
     'The status of the last dispatch, by the schedule or by hand, and how late it was';
 COMMENT ON COLUMN recur.overview.failures IS
     'How many runs have failed in a row, or how often in a row the action could not be dispatched';
+COMMENT ON COLUMN recur.overview.runs IS 'How many runs the schedule has dispatched';
 COMMENT ON COLUMN recur.overview.name IS 'The action';
+COMMENT ON COLUMN recur.overview.owner IS 'The role that the action belongs to';
 COMMENT ON COLUMN recur.overview.tenant IS 'The customer of the application';
 COMMENT ON COLUMN recur.overview.subject IS 'What the action is about, such as an invoice';
 COMMENT ON COLUMN recur.overview.timezone IS 'The time zone of the schedule';

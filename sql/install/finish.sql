@@ -18,15 +18,26 @@ BEGIN
          ORDER BY c.oid
     LOOP
         FOR described IN
-            SELECT DISTINCT ON (v.attname) v.attname, col_description(t.attrelid, t.attnum) AS comment
-              FROM pg_rewrite AS r
-              JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-                                 AND d.refclassid = 'pg_class'::regclass
-              JOIN pg_attribute AS t ON t.attrelid = d.refobjid AND t.attrelid <> seen
-              JOIN pg_attribute AS v ON v.attrelid = seen AND v.attnum > 0 AND v.attname = t.attname
-             WHERE r.ev_class = seen AND col_description(v.attrelid, v.attnum) IS NULL
-               AND col_description(t.attrelid, t.attnum) IS NOT NULL
-             ORDER BY v.attname, t.attrelid
+            WITH sources AS MATERIALIZED (
+                SELECT d.refobjid AS relation
+                  FROM pg_rewrite AS r
+                  JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+                                     AND d.refclassid = 'pg_class'::regclass
+                 WHERE r.ev_class = seen AND d.refobjid <> seen
+                 GROUP BY d.refobjid
+            ), columns AS MATERIALIZED (
+                SELECT v.attname, t.attrelid, col_description(t.attrelid, t.attnum) AS comment,
+                       count(*) OVER (PARTITION BY t.attrelid) AS shared
+                  FROM sources AS s
+                  JOIN pg_attribute AS t ON t.attrelid = s.relation AND t.attnum > 0
+                  JOIN pg_attribute AS v ON v.attrelid = seen AND v.attnum > 0 AND v.attname = t.attname
+            )
+            -- The table that the view shows has more of its columns than one that is only looked up.
+            SELECT DISTINCT ON (c.attname) c.attname, c.comment
+              FROM columns AS c
+              JOIN pg_attribute AS v ON v.attrelid = seen AND v.attname = c.attname
+             WHERE c.comment IS NOT NULL AND col_description(v.attrelid, v.attnum) IS NULL
+             ORDER BY c.attname, c.shared DESC, c.attrelid
         LOOP
             EXECUTE format('COMMENT ON COLUMN %s.%I IS %L', seen::regclass, described.attname, described.comment);
         END LOOP;

@@ -17,17 +17,19 @@ CREATE FUNCTION recur.drop_journey(INOUT name text, INOUT version text)
     AS 'MODULE_PATHNAME', 'drop_journey_wrapper';
 COMMENT ON FUNCTION recur.drop_journey IS 'Deletes a journey that no action schedules';
 
--- NULL means the default. The arguments that are columns of an action mean what they mean in recur.create.
+-- NULL means the default. The arguments that are columns of an action mean what they mean in recur.create: "interval"
+-- is column schedule, start_at is starts_at, and start is start_state.
 CREATE FUNCTION recur.schedule_journey(
     journey         text,
-    start_state     text,
-    schedule        text,
-    context         jsonb,
+    start           text,
+    start_at        timestamptz DEFAULT NULL,
+    "interval"      text        DEFAULT NULL,
     max_runs        int         DEFAULT NULL,
-    count_runs      text        DEFAULT NULL,
-    starts_at       timestamptz DEFAULT NULL,
-    ends_at         timestamptz DEFAULT NULL,
     subject         text        DEFAULT NULL,
+    context         jsonb       DEFAULT NULL,
+    on_existing     text        DEFAULT NULL,
+    ends_at         timestamptz DEFAULT NULL,
+    count_runs      text        DEFAULT NULL,
     journey_version text        DEFAULT NULL,
     timezone        text        DEFAULT NULL,
     namespace       text        DEFAULT NULL,
@@ -46,15 +48,15 @@ CREATE FUNCTION recur.schedule_journey(
     lease           interval    DEFAULT NULL,
     priority        int         DEFAULT NULL,
     contact         text        DEFAULT NULL,
-    enabled         boolean     DEFAULT NULL,
-    on_existing     text        DEFAULT NULL
+    enabled         boolean     DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE c
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'schedule_journey_wrapper';
 COMMENT ON FUNCTION recur.schedule_journey IS
-    'Creates an action whose runs go through a journey from start_state on, and returns its id. It has a bound '
-    '(max_runs, ends_at or both) and a context, and is identified by journey, version, start_state and subject. '
+    'Creates an action whose runs go through a journey from the state start on, and returns its id. It has an '
+    '"interval", which is any schedule, a bound (max_runs, ends_at or both) and a context. Journey, version, start and '
+    'subject identify it; where there is one, on_existing says what happens: fail (the default), upsert or addAnother. '
     'Refused where a run could reach an interactive state: the error has the way to it';
 
 CREATE FUNCTION recur.fail_interactive(INOUT id uuid, INOUT attempt int, state text,

@@ -101,7 +101,7 @@ ALTER TABLE recur_internal.live_dispatches SET (
 
 COMMENT ON TABLE recur_internal.live_dispatches IS 'Pending and running dispatches; read recur.dispatches instead';
 COMMENT ON COLUMN recur_internal.live_dispatches.id IS
-    'A function of action and occurrence: safe as an idempotency key, and sorted by time';
+    'Identifies the dispatch: a function of action and occurrence, safe as an idempotency key, and sorted by time';
 COMMENT ON COLUMN recur_internal.live_dispatches.action_id IS
     'The action of the dispatch, which may have been deleted since; NULL for an enqueued dispatch';
 COMMENT ON COLUMN recur_internal.live_dispatches.scheduled_at IS

@@ -58,11 +58,31 @@ impl Arguments {
     }
 }
 
-/// The arguments of the call; `others` are the names of those that are no columns.
-pub fn read(call: FunctionCallInfo, others: &[&str]) -> Result<Arguments, SqlError> {
+/// The arguments that a function has besides columns by their names and `on_existing`.
+pub struct Special {
+    /// Columns under other names.
+    pub renamed: &'static [(&'static str, Column)],
+    /// Those that are no columns.
+    pub others: &'static [&'static str],
+}
+
+impl Special {
+    pub const NONE: Special = Special {
+        renamed: &[],
+        others: &[],
+    };
+
+    fn column(&self, name: &str) -> Option<Column> {
+        let renamed = self.renamed.iter().find(|(other, _)| *other == name);
+        renamed.map_or_else(|| Column::named(name), |(_, column)| Some(*column))
+    }
+}
+
+/// The arguments of the call.
+pub fn read(call: FunctionCallInfo, special: &Special) -> Result<Arguments, SqlError> {
     // SAFETY: pgrx passes the current call, which has its function.
     let (function, given) = unsafe { ((*(*call).flinfo).fn_oid, FcInfo::from_ptr(call)) };
-    let Signature { arguments, .. } = signature(function, others);
+    let Signature { arguments, .. } = signature(function, special);
     if arguments.len() != given.raw_args().len() {
         pgrx::error!(
             "pg_recur: a function was called with another number of arguments than it has"
@@ -90,7 +110,7 @@ pub fn read(call: FunctionCallInfo, others: &[&str]) -> Result<Arguments, SqlErr
     Ok(read)
 }
 
-fn signature(function: pg_sys::Oid, others: &[&str]) -> Signature {
+fn signature(function: pg_sys::Oid, special: &Special) -> Signature {
     let known = KNOWN.with_borrow(|known| {
         let mut known = known.iter();
         known
@@ -100,14 +120,14 @@ fn signature(function: pg_sys::Oid, others: &[&str]) -> Signature {
     known.unwrap_or_else(|| {
         let signature = Signature {
             function,
-            arguments: look_up(function, others).into(),
+            arguments: look_up(function, special).into(),
         };
         KNOWN.with_borrow_mut(|known| known.push(signature.clone()));
         signature
     })
 }
 
-fn look_up(function: pg_sys::Oid, others: &[&str]) -> Vec<Argument> {
+fn look_up(function: pg_sys::Oid, special: &Special) -> Vec<Argument> {
     let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
     let (mut types, mut names, mut modes) = (
         std::ptr::null_mut(),
@@ -132,8 +152,8 @@ fn look_up(function: pg_sys::Oid, others: &[&str]) -> Vec<Argument> {
             let name = CStr::from_ptr(*names.add(index))
                 .to_str()
                 .unwrap_or_default();
-            let column = Column::named(name);
-            if column.is_none() && name != ON_EXISTING && !others.contains(&name) {
+            let column = special.column(name);
+            if column.is_none() && name != ON_EXISTING && !special.others.contains(&name) {
                 pgrx::error!("pg_recur: argument {name} of a function is no column of an action");
             }
             Argument {

@@ -12,6 +12,7 @@ use crate::alerts::{alarms, contacts};
 use crate::commands;
 use crate::history::contexts::{self, NewContext};
 use crate::history::events as history;
+use crate::history::lines;
 use crate::pg::error::SqlError;
 use crate::pg::jsonb::Jsonb;
 use crate::pg::query::pg_uuid;
@@ -231,7 +232,8 @@ impl Author {
         if update.changed.contains(&Column::Context) {
             self.write_context(before, update);
         }
-        self.record(id, owner_id, &update.events);
+        let name = update.action.definition.name();
+        self.record(id, owner_id, name, &update.events);
         Ok(())
     }
 
@@ -249,12 +251,15 @@ impl Author {
         }
     }
 
-    /// Records what the author did.
-    pub fn record(&self, id: Uuid, owner_id: i32, events: &[Event<Jsonb>]) {
+    /// Records what the author did to an action of this name.
+    pub fn record(&self, id: Uuid, owner_id: i32, name: &str, events: &[Event<Jsonb>]) {
         let recorded = events
             .iter()
             .map(|event| events::recorded(event, id, owner_id));
         history::record_changes(&recorded.collect::<Vec<_>>(), &self.actor);
+        for event in events {
+            lines::changed(event.kind, id, name, &self.actor);
+        }
     }
 }
 

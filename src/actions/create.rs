@@ -155,8 +155,9 @@ impl Creation<'_> {
         if set.any {
             alarms::watch(id, set, true, new.now);
         }
+        let event = std::slice::from_ref(&new.created.event);
         self.author
-            .record(id, self.owner_id, std::slice::from_ref(&new.created.event));
+            .record(id, self.owner_id, definition.name(), event);
         notices::of_creation(action, new.now, &self.environment);
         Ok(Some(id))
     }

@@ -26,6 +26,7 @@ pub fn delete(author: &Author, id: Uuid) -> Result<Option<Summary>, SqlError> {
     if deleted.promotes_duplicate {
         Identity::of(&locked.action.definition, owner_id).promote_duplicate()?;
     }
-    author.record(id, owner_id, &[deleted.event]);
+    let name = locked.action.definition.name();
+    author.record(id, owner_id, name, &[deleted.event]);
     Ok(Some(Summary::of(id, &locked.action)))
 }

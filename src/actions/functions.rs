@@ -1,6 +1,6 @@
 //! The functions of SQL that write one action. Each has a form that takes an id, and one that takes an id or a name.
 
-use super::arguments;
+use super::arguments::{self, Special};
 use super::author::{Author, Summary};
 use super::changes_json::{self, Asked};
 use super::create;
@@ -30,7 +30,7 @@ queries! {
 /// `recur.create(…)`.
 #[pg_extern(sql = false)]
 fn create(call: FunctionCallInfo) -> PgUuid {
-    let given = arguments::read(call, &[]).or_raise();
+    let given = arguments::read(call, &Special::NONE).or_raise();
     let changes = Changes::from_arguments(given.columns).or_raise();
     let author = Author::current();
     let owner_id = access::own_id();
@@ -39,10 +39,15 @@ fn create(call: FunctionCallInfo) -> PgUuid {
     pg_uuid(id.or_raise())
 }
 
+const SQL_ARGUMENTS: Special = Special {
+    renamed: &[],
+    others: &["command", "timeout"],
+};
+
 /// `recur.create_sql(…)`: the command becomes the payload of an action of the reserved provider.
 #[pg_extern(sql = false)]
 fn create_sql(call: FunctionCallInfo) -> PgUuid {
-    let mut given = arguments::read(call, &["command", "timeout"]).or_raise();
+    let mut given = arguments::read(call, &SQL_ARGUMENTS).or_raise();
     let payload = commands::payload(given.text("command"), given.interval("timeout")).or_raise();
     given.columns.extend([
         (Column::Provider, Value::Text(command::PROVIDER.to_owned())),

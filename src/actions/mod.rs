@@ -21,7 +21,7 @@ mod notices;
 mod owner;
 mod quota;
 mod record;
-mod resolve;
+pub mod resolve;
 mod stop;
 mod store;
 mod values;

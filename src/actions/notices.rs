@@ -2,22 +2,27 @@
 
 use crate::pg::error::notice;
 use crate::pg::jsonb::Jsonb;
+use crate::pg::log::PerStatement;
 use chrono::{DateTime, Utc};
-use pgrx::pg_sys;
 use recur_core::action::{
     Action, Changes, Column, Environment, OVERLAP_WITHOUT_CONTEXT, runs_at_once, warning,
 };
-use std::cell::Cell;
+use recurrence::Warning;
 
 /// A statement that creates thousands of actions says this often what it would say of each.
 const MOST_IN_A_STATEMENT: u32 = 10;
 
-/// Says that the action falls silent for long, or that it runs at once.
+/// Says that the first run is far away, that the action falls silent for long, or that it runs at once.
 pub fn of_creation(action: &Action<Jsonb>, now: DateTime<Utc>, environment: &Environment<'_>) {
     let name = action.definition.name();
     if let Some(warning) = warning(action, now, environment) {
         limited(
-            || format!("action \"{name}\" falls silent for more than a year: {warning}"),
+            || match warning {
+                Warning::FarFirstRun(_) => format!("action \"{name}\": {warning}"),
+                Warning::Silence(_) => {
+                    format!("action \"{name}\" falls silent for more than a year: {warning}")
+                }
+            },
             "recur.lint(schedule, timezone, starts_at) says why, and how to write it instead.",
         );
     }
@@ -49,17 +54,12 @@ pub fn of_change(before: &Action<Jsonb>, after: &Action<Jsonb>, changes: &Change
 
 fn limited(message: impl Fn() -> String, hint: &'static str) {
     thread_local! {
-        static SAID: Cell<(pg_sys::TimestampTz, u32)> = const { Cell::new((0, 0)) };
+        static SAID: PerStatement = const { PerStatement::new() };
     }
-    // SAFETY: reads a variable of this process.
-    let statement = unsafe { pg_sys::GetCurrentStatementStartTimestamp() };
-    let (of, said) = SAID.get();
-    let said = if of == statement { said } else { 0 };
-    SAID.set((statement, said.saturating_add(1)));
-    match said {
+    match SAID.with(PerStatement::count) {
         0..MOST_IN_A_STATEMENT => notice(message(), Some(hint)),
         MOST_IN_A_STATEMENT => notice(
-            "more of the actions of this statement fall silent or run at once".to_owned(),
+            "more of the actions of this statement run late, fall silent or run at once".to_owned(),
             None,
         ),
         _ => {}

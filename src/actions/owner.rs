@@ -9,6 +9,7 @@ use super::quota;
 use crate::access;
 use crate::commands::handlers;
 use crate::history::events::{self, Change};
+use crate::history::lines;
 use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
@@ -108,6 +109,12 @@ impl NewOwner {
             detail: Jsonb::from_text(&detail.to_string()),
         };
         events::record_changes(&[change], author.actor());
+        lines::changed(
+            EventKind::Updated,
+            locked.id,
+            definition.name(),
+            author.actor(),
+        );
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::runtime::engine;
 use pgrx::datum::Uuid as PgUuid;
 use pgrx::prelude::*;
 use recur_core::action::{Column, DefaultValue};
+use recurrence::nearest_name;
 use uuid::Uuid;
 
 queries! {
@@ -16,6 +17,7 @@ queries! {
         (TEXTOID, TEXTOID, TEXTOID, INT4ARRAYOID, TEXTOID, INT4ARRAYOID, INT4OID);
     FIND_NAMED_WITHOUT_SUBJECT = "actions/queries/find_named.sql" {subject: "d.subject IS NULL AND $5 IS NULL"}
         (TEXTOID, TEXTOID, TEXTOID, INT4ARRAYOID, TEXTOID, INT4ARRAYOID, INT4OID);
+    NAMES_TO_SUGGEST = "actions/queries/names_to_suggest.sql" (TEXTOID, TEXTOID, TEXTOID, INT4ARRAYOID);
 }
 
 /// How many owners an error names.
@@ -54,6 +56,20 @@ pub fn resolve(
         }
         .find(&visible),
     }
+}
+
+/// Does the caller see an action of this name in the default namespace and tenant, without a subject?
+pub fn is_name(text: &str) -> bool {
+    let name = Name {
+        name: text,
+        namespace: or_default(Column::Namespace, None),
+        tenant: or_default(Column::Tenant, None),
+        subject: None,
+    };
+    let visible = access::visible();
+    let _pins = PlannerPins::set();
+    let found = engine::as_engine(|| name.look_up(Vec::new(), &visible));
+    !found.is_empty()
 }
 
 /// The error for an id of which the caller sees no action.
@@ -95,7 +111,14 @@ impl Name<'_> {
         let own = access::own_id_if_any().into_iter().collect();
         let found = engine::as_engine(|| self.look_up(own, visible));
         match found.as_slice() {
-            [] => Err(SqlError::no_data_found(format!("no {self}")).with_hint(HINT)),
+            [] => {
+                let names = engine::as_engine(|| self.suggested(visible));
+                let hint = match nearest_name(self.name, names.iter().map(String::as_str)) {
+                    Some(name) => format!("Did you mean \"{name}\"? {HINT}"),
+                    None => HINT.to_owned(),
+                };
+                Err(SqlError::no_data_found(format!("no {self}")).with_hint(hint))
+            }
             [first, ..] if first.is_own => Ok(first.id),
             [only] => Ok(only.id),
             several => Err(self.ambiguous(several)),
@@ -123,6 +146,16 @@ impl Name<'_> {
                 owner: row.get(3),
             })
         })
+    }
+
+    fn suggested(&self, visible: &Visible) -> Vec<String> {
+        let arguments = [
+            self.name.into(),
+            self.namespace.into(),
+            self.tenant.into(),
+            visible.parameter().into(),
+        ];
+        NAMES_TO_SUGGEST.with(|query| query.rows(&arguments, |row| row.required(1)))
     }
 
     fn ambiguous(&self, several: &[Found]) -> SqlError {

@@ -28,7 +28,7 @@ pub const RECIPIENT_WIDTH: usize = 11;
 /// Whom problems of an action concern.
 pub struct Recipient {
     pub action: Uuid,
-    name: String,
+    pub name: String,
     namespace: String,
     pub provider: String,
     pub owner_id: i32,

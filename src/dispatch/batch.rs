@@ -2,7 +2,8 @@
 
 use super::errors::{self, ActionError};
 use super::store::{self, DueCursor, LockedTimer};
-use super::write::{WritePath, Written, write};
+use super::write::{Ended, WritePath, Written, write};
+use crate::history::lines;
 use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::subtransaction;
 use crate::pg::transaction::Failure;
@@ -10,9 +11,8 @@ use crate::runtime::settings;
 use crate::runtime::stats::{BatchCounts, Lateness};
 use chrono::{DateTime, Utc};
 use pgrx::check_for_interrupts;
-use recur_core::decide::{self, EndReason, Mode};
+use recur_core::decide::{self, Mode};
 use std::cell::Cell;
-use uuid::Uuid;
 
 type Instant = DateTime<Utc>;
 
@@ -56,8 +56,7 @@ pub struct Ahead {
 pub struct Batch {
     pub dispatched: usize,
     pub skipped: u64,
-    /// The actions that have ended, and why.
-    pub ended: Vec<(Uuid, EndReason)>,
+    pub ended: Vec<Ended>,
     pub failed: usize,
     /// True if the batch took as many timers as it may: there may be more.
     pub is_full: bool,
@@ -164,6 +163,7 @@ fn run_one_by_one(scope: &Scope, limit: i64, errors: &mut Vec<ActionError>) -> B
             // The timer stays due, and a later batch writes it.
             Err(failure) if failure.is_lock_timeout() => {
                 lock_timeouts += 1;
+                lines::skipped_locked(|| vec![timer.action]);
                 batch.left += 1;
             }
             Err(failure) => errors.push(ActionError::from_failure(timer.action, failure)),
@@ -210,6 +210,9 @@ fn lock(scope: &Scope, limit: i64) -> (Batch, Vec<LockedTimer>) {
         last: locked.last().map(LockedTimer::cursor),
         ..Batch::default()
     };
+    if let (Timers::Due { from }, false) = (scope.timers, batch.is_full) {
+        lines::skipped_locked(|| store::skipped_locked(from, scope.now, &locked));
+    }
     if locked.len() > settings::notify_each_max() {
         // Announced as a count, the order does not matter. In the order of the primary key, neighbours are on one page.
         locked.sort_unstable_by_key(|timer| timer.action);

@@ -1,7 +1,10 @@
 //! Errors of actions: they are kept on the action, recorded as events, and in the end pause the action.
 
+use crate::access::Actor;
 use crate::alerts::contacts::{self, Message, RECIPIENT_COLUMNS, RECIPIENT_WIDTH, Recipient};
 use crate::history::events::WorkerEvents;
+use crate::history::lines;
+use crate::pg::log::{self, Level};
 use crate::pg::query::{pg_uuids, queries};
 use crate::pg::time;
 use crate::pg::transaction::Failure;
@@ -62,17 +65,20 @@ pub fn record(errors: Vec<ActionError>, now: DateTime<Utc>) {
         else {
             continue;
         };
-        pgrx::warning!(
-            "pg_recur dispatcher: action failed action={action} sqlstate={sqlstate} errors_in_a_row={} paused={} \
-             message={message:?}",
-            one.errors_in_a_row,
-            one.paused
-        );
+        let name = &one.recipient.name;
+        log::write(Level::Warning, || {
+            format!(
+                "pg_recur: recurring.dispatch_error name={name:?} id={action} sqlstate={sqlstate} \
+                 errors_in_a_row={} paused={} message={message:?}",
+                one.errors_in_a_row, one.paused
+            )
+        });
         let detail = json!({ "error": message, "sqlstate": sqlstate, "errors_in_a_row": one.errors_in_a_row });
         new_events.add(action, EventKind::Failed, &detail);
         if one.paused {
             let detail = json!({ "reason": format!("{} errors in a row", one.errors_in_a_row) });
             new_events.add(action, EventKind::Paused, &detail);
+            lines::changed(EventKind::Paused, action, name, &Actor::worker());
         }
         if one.is_notified() {
             messages.push(one.message(message));

@@ -5,6 +5,7 @@ use crate::access::{self, Actor, Visible};
 use crate::alerts::alarms;
 use crate::commands;
 use crate::history::events::{self, DispatchEvent, WorkerEvents};
+use crate::history::lines;
 use crate::pg::error::{self, OrRaise, SqlError, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
@@ -162,6 +163,8 @@ impl Watched {
 
     /// Records who made the dispatches: (dispatch, occurrence). Lets alarms look at them in time.
     fn note(&self, action: Uuid, dispatches: &[(Uuid, Instant)], trigger: &str, actor: &Actor) {
+        let logged = dispatches.iter();
+        lines::dispatched(trigger, logged.map(|(id, at)| (action, *id, *at)));
         if outcomes::is_recorded(self.record_events.as_deref(), EventKind::Triggered) {
             let events = dispatches.iter().map(|(id, occurrence)| DispatchEvent {
                 dispatch: *id,
@@ -367,6 +370,7 @@ fn dispatch_missing(
     ];
     let is_over = SET_LAST_RUN.with(|query| query.row(&arguments, |row| row.required::<bool>(1)));
     if is_over == Some(true) {
+        lines::exhausted(&[action]);
         let mut end = WorkerEvents::default();
         end.add(action, EventKind::Exhausted, &serde_json::json!({}));
         end.record();

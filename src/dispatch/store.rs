@@ -17,6 +17,7 @@ use uuid::Uuid;
 queries! {
     LOCK_DUE = "dispatch/queries/lock_due.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID);
     LOCK_DUE_AHEAD = "dispatch/queries/lock_due_ahead.sql" (TIMESTAMPTZOID, TIDOID, TIMESTAMPTZOID, INT8OID);
+    SKIPPED_LOCKED = "dispatch/queries/skipped_locked.sql" (TIMESTAMPTZOID, TIMESTAMPTZOID, UUIDARRAYOID, INT8OID);
     READ_DEFINITIONS = "dispatch/queries/read_definitions.sql" (UUIDARRAYOID);
     COUNT_WITH_HORIZON = "dispatch/queries/count_with_horizon.sql" (INT4ARRAYOID);
     UNFINISHED = "dispatch/queries/unfinished.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
@@ -116,6 +117,18 @@ pub fn lock_due(low_water: Instant, now: Instant, limit: i64) -> Vec<LockedTimer
         limit.into(),
     ];
     LOCK_DUE.with(|query| query.rows(&arguments, LockedTimer::read))
+}
+
+/// Some of the due timers that a batch which took all could not lock.
+pub fn skipped_locked(low_water: Instant, now: Instant, locked: &[LockedTimer]) -> Vec<Uuid> {
+    const MOST_LOGGED: i64 = 10;
+    let arguments = [
+        time::timestamptz(low_water).into(),
+        time::timestamptz(now).into(),
+        pg_uuids(locked.iter().map(|timer| timer.action)).into(),
+        MOST_LOGGED.into(),
+    ];
+    SKIPPED_LOCKED.with(|query| query.rows(&arguments, |row| row.uuid(1)))
 }
 
 /// Locks timers that will be due, behind a position.

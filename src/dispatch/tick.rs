@@ -1,6 +1,7 @@
 //! `recur.tick`: what the dispatcher does, callable from anywhere.
 
 use super::batch::{self, Scope, Timers};
+use super::write::Ended;
 use crate::alerts::alarms;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::planner::PlannerPins;
@@ -62,6 +63,7 @@ fn tick(
             if let Some(later) = batch.available_later {
                 wakeup::available_on_commit(time::to_micros(later));
             }
+            batch.ended.iter().for_each(Ended::log);
             counts[0] += batch.dispatched as i64;
             counts[1] += batch.skipped as i64;
             counts[2] += batch.ended.len() as i64;

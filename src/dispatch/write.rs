@@ -6,6 +6,7 @@ use super::store::{self, Advance, Definition, LockedTimer, NewDispatch};
 use crate::access::Actor;
 use crate::alerts::contacts;
 use crate::history::events::WorkerEvents;
+use crate::history::lines;
 use crate::queue::{announce, overlap};
 use crate::runtime::stats::Lateness;
 use crate::runtime::{clock, settings};
@@ -34,13 +35,27 @@ pub enum WritePath {
 pub struct Written {
     pub dispatched: usize,
     pub skipped: u64,
-    pub ended: Vec<(Uuid, EndReason)>,
+    pub ended: Vec<Ended>,
     pub is_still_due: bool,
     pub left: usize,
     pub lateness: Vec<Lateness>,
     pub available_later: Option<Instant>,
     /// Actions that can't be evaluated, and why.
     pub errors: Vec<ActionError>,
+}
+
+/// An action that has ended, and why.
+pub struct Ended {
+    action: Uuid,
+    name: String,
+    reason: EndReason,
+}
+
+impl Ended {
+    /// A line of the server's log.
+    pub fn log(&self) {
+        lines::ended(self.reason.event_kind(), self.action, &self.name);
+    }
 }
 
 /// Decides what happens to locked timers, and writes it. Each of them fires at most `share` occurrences.
@@ -76,11 +91,17 @@ pub fn write(
     let clock = clock::now();
     written.lateness = lateness(&new, now, clock);
     let advances = advances(&decisions, &new, now, &mut written);
+    name_ended(&mut written.ended);
     match path {
         WritePath::Optimistic => store::advance_locked_timers(&advances),
         WritePath::Verified => store::advance_timers(&advances),
     }
     record_events(&decisions, &new, &definitions, &mut written);
+    let logged = new.iter();
+    lines::dispatched(
+        "schedule",
+        logged.map(|one| (one.action, one.id, one.occurrence)),
+    );
     let mended = decisions.iter().filter(|(timer, _)| timer.error_count > 0);
     let mended = mended.map(|(timer, _)| (timer.action, timer.error_count));
     contacts::mended(&mended.collect::<Vec<_>>());
@@ -187,7 +208,11 @@ fn advances(
             } => (Some(next_run_at), Some(due_at), None),
             Then::Finish { due_at } => (None, Some(due_at), None),
             Then::End(reason) => {
-                written.ended.push((action, reason));
+                written.ended.push(Ended {
+                    action,
+                    name: String::new(),
+                    reason,
+                });
                 (None, None, Some(reason.as_str()))
             }
         };
@@ -208,6 +233,15 @@ fn advances(
         }
     };
     decisions.iter().map(advance).collect()
+}
+
+/// Few actions end: the names of the others are not read.
+fn name_ended(ended: &mut [Ended]) {
+    let actions: Vec<Uuid> = ended.iter().map(|one| one.action).collect();
+    let mut names = lines::names(&actions);
+    for one in ended {
+        one.name = names.remove(&one.action).unwrap_or_default();
+    }
 }
 
 fn record_events(

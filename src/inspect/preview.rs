@@ -1,5 +1,6 @@
 //! Schedules from SQL: validate and preview. Only the preview of an action reads tables, as the role that asks.
 
+use crate::actions::resolve;
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::query::{pg_uuid, queries};
@@ -105,7 +106,9 @@ fn preview(
         return TableIterator::new(question.of_action(id, count).or_raise());
     }
     let is_start_given = starts_at.is_some();
-    let Some((recurrence, from)) = question.compile().or_raise() else {
+    let compiled = question.compile();
+    let compiled = compiled.map_err(|error| hinting_at_action(schedule, "preview", error));
+    let Some((recurrence, from)) = compiled.or_raise() else {
         return TableIterator::new(Vec::new());
     };
     // As recur.create does: without a start, the schedule is counted from now, which may be its first occurrence.
@@ -360,6 +363,23 @@ impl Question<'_> {
             )),
         }
     }
+}
+
+/// Says how to mean an action, where its name was given and a schedule is expected. Only functions that may read tables
+/// can tell.
+pub(super) fn hinting_at_action(
+    schedule: Option<&str>,
+    function: &str,
+    error: SqlError,
+) -> SqlError {
+    let text = schedule.unwrap_or_default();
+    if Schedule::parse(text).is_ok() || !resolve::is_name(text) {
+        return error;
+    }
+    let name = text.replace('\'', "''");
+    error.with_hint(format!(
+        "It is the name of an action: recur.{function}(recur.id_of('{name}'))."
+    ))
 }
 
 pub(super) fn parse_schedule(text: &str) -> Result<Schedule, SqlError> {

@@ -1,6 +1,8 @@
 //! Schedules in words: describe and lint. Only the description of an action reads tables, as the role that asks.
 
-use super::preview::{action_meant, missing, parse_max_runs, parse_schedule, parse_zone};
+use super::preview::{
+    action_meant, hinting_at_action, missing, parse_max_runs, parse_schedule, parse_zone,
+};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::query::{pg_uuid, queries};
 use crate::pg::time;
@@ -18,7 +20,10 @@ queries! {
 #[pg_extern(sql = false)]
 fn describe(schedule: Option<&str>, timezone: Option<&str>, style: Option<&str>) -> String {
     let Some(id) = action_meant(schedule) else {
-        return describe_as(schedule, timezone, style, &Bounds::default()).or_raise();
+        let described = describe_as(schedule, timezone, style, &Bounds::default());
+        return described
+            .map_err(|error| hinting_at_action(schedule, "describe", error))
+            .or_raise();
     };
     if timezone.is_some() {
         let message = format!("timezone is given for action {id}, which has one of its own");

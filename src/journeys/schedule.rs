@@ -3,7 +3,7 @@
 use super::define::unknown;
 use super::store::{self, Found, Key};
 use crate::access::{self, Visible};
-use crate::actions::arguments::{self, Arguments};
+use crate::actions::arguments::{self, Arguments, Special};
 use crate::actions::author::Author;
 use crate::actions::create;
 use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
@@ -15,15 +15,26 @@ use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
 use recur_core::action::{Changes, Column, Journey, journey};
 use recur_core::journey::{Graph, shown};
+use recur_core::policy::CountRuns;
 use uuid::Uuid;
 
 /// How many journeys of a name are looked at, to name its versions in an error.
 const MOST_VERSIONS: i32 = 20;
 
+const JOURNEY: &str = "journey";
+const VERSION: &str = "journey_version";
+const START: &str = "start";
+const INTERVAL: &str = "interval";
+
+const ARGUMENTS: Special = Special {
+    renamed: &[(INTERVAL, Column::Schedule), ("start_at", Column::StartsAt)],
+    others: &[JOURNEY, VERSION, START],
+};
+
 /// `recur.schedule_journey(…)`.
 #[pg_extern(sql = false)]
 fn schedule_journey(call: FunctionCallInfo) -> PgUuid {
-    let given = arguments::read(call, &journey::COLUMNS).or_raise();
+    let given = arguments::read(call, &ARGUMENTS).or_raise();
     let author = Author::current();
     let (owner_id, visible) = (access::own_id(), access::visible());
     let _pins = PlannerPins::set();
@@ -37,33 +48,35 @@ fn schedule(
     visible: &Visible,
     arguments: Arguments,
 ) -> Result<Uuid, SqlError> {
-    let [name, version, start_state] = journey::COLUMNS;
-    let name = given(name, arguments.text(name))?;
-    let start_state = given(start_state, arguments.text(start_state))?;
+    let name = given(JOURNEY, arguments.text(JOURNEY))?;
+    let start = given(START, arguments.text(START))?;
     let key = Key {
         owner_id,
-        version: known_version(name, arguments.text(version), owner_id, visible)?,
+        version: known_version(name, arguments.text(VERSION), owner_id, visible)?,
         name: name.to_owned(),
     };
     let Some(graph) = key.lock_to_schedule() else {
         return Err(unknown(&key.name, Some(&key.version)));
     };
-    check(&key, &graph?, start_state)?;
+    check(&key, &graph?, start)?;
     let journey = Journey {
         name: key.name,
         version: key.version,
-        start_state: start_state.to_owned(),
+        start_state: start.to_owned(),
     };
     let mut columns = arguments.columns;
     columns.push((Column::Name, journey.action_name().into()));
-    let is_given =
-        |columns: &[(Column, _)], column| columns.iter().any(|(given, _)| *given == column);
-    if !is_given(&columns, Column::Provider) {
-        columns.push((Column::Provider, journey::PROVIDER.into()));
-    }
-    if !is_given(&columns, Column::ActionType) {
-        columns.push((Column::ActionType, journey.name.as_str().into()));
-    }
+    let is_given = |column| columns.iter().any(|(given, _)| *given == column);
+    given(INTERVAL, is_given(Column::Schedule).then_some(()))?;
+    let defaults = [
+        (Column::Provider, journey::PROVIDER),
+        (Column::ActionType, journey.name.as_str()),
+        // max_runs is a hard cap: a run by hand has its place among them.
+        (Column::CountRuns, CountRuns::Completed.as_str()),
+    ];
+    let missing =
+        defaults.map(|(column, default)| (!is_given(column)).then(|| (column, default.into())));
+    columns.extend(missing.into_iter().flatten());
     let changes = Changes::from_arguments(columns)?;
     create::create_of_journey(author, owner_id, &changes, arguments.on_existing, journey)
 }
@@ -111,8 +124,9 @@ fn check(key: &Key, graph: &Graph, start: &str) -> Result<(), SqlError> {
             "journey \"{}\" version \"{}\" has no such state",
             key.name, key.version
         );
-        return Err(SqlError::invalid_argument("start_state", start, &problem)
-            .with_hint(graph.nearest(start)));
+        return Err(
+            SqlError::invalid_argument(START, start, &problem).with_hint(graph.nearest(start))
+        );
     }
     let Some(way) = graph.interactive_path(start, &settings::interactive_state_types()) else {
         return Ok(());
@@ -123,7 +137,7 @@ fn check(key: &Key, graph: &Graph, start: &str) -> Result<(), SqlError> {
         "a run could reach \"{last}\", which is of type \"{kind}\": {}",
         shown(&way)
     );
-    Err(SqlError::invalid_argument("start_state", start, &problem).with_hint(
+    Err(SqlError::invalid_argument(START, start, &problem).with_hint(
         "A scheduled run has no one to ask. Start it behind that state, or give the journey a way around it.",
     ))
 }

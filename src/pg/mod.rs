@@ -20,6 +20,7 @@ mod jsonb_digits;
 pub mod jsonb_object;
 pub mod latch;
 pub mod lock_timeout;
+pub mod log;
 pub mod messages;
 pub mod parse;
 pub mod planner;

@@ -3,6 +3,7 @@
 use crate::access::Actor;
 use crate::alerts::contacts::{self, Message, RECIPIENT_COLUMNS, RECIPIENT_WIDTH, Recipient};
 use crate::history::events::{self, DispatchEvent, WorkerEvents};
+use crate::history::lines;
 use crate::pg::query::{Row, pg_uuids, queries};
 use crate::runtime::{clock, settings};
 use chrono::{DateTime, Utc};
@@ -107,6 +108,10 @@ pub fn failed(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor) {
             error: row.get(RECIPIENT_WIDTH + 5),
         })
     });
+    for one in &failing {
+        let Recipient { action, name, .. } = &one.recipient;
+        lines::runs_failed(*action, name, one.dispatch, one.streak.in_a_row);
+    }
     tell(&failing);
 }
 
@@ -194,9 +199,10 @@ fn end_actions(actions: Vec<Uuid>) {
         LOCK_COMPLETED.with(|query| query.rows(&[pg_uuids(actions).into()], |row| row.uuid(1)));
     let ended = END_COMPLETED.with(|query| query.rows(&[pg_uuids(free).into()], |row| row.uuid(1)));
     let mut ends = WorkerEvents::default();
-    for action in ended {
-        ends.add(action, EventKind::Exhausted, &serde_json::json!({}));
+    for action in &ended {
+        ends.add(*action, EventKind::Exhausted, &serde_json::json!({}));
     }
+    lines::exhausted(&ended);
     ends.record();
 }
 

@@ -15,7 +15,7 @@ use crate::runtime::shared::{self, DatabaseEntry, Missing, NEVER};
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use recur_core::service::{self, Plan, Server};
+use recur_core::service::{self, Plan, Say, Server, Shortage};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub fn main() -> ! {
         refused: None,
         next_visit: DateTime::UNIX_EPOCH,
         missing: Missing::default(),
+        shortage: Shortage::default(),
+        say_at: None,
         is_stranded: false,
     };
     loop {
@@ -57,6 +59,10 @@ struct Launcher {
     refused: Option<(usize, DateTime<Utc>)>,
     next_visit: DateTime<Utc>,
     missing: Missing,
+    /// What was said of it.
+    shortage: Shortage,
+    /// When more is to be said, if it is so then.
+    say_at: Option<DateTime<Utc>>,
     /// Has the server had no slot at all?
     is_stranded: bool,
 }
@@ -100,7 +106,7 @@ impl Launcher {
             }
         }
         let retry_at = self.refused.map(|(_, until)| until);
-        let next = look_at.into_iter().chain(retry_at).min();
+        let next = [look_at, retry_at, self.say_at].into_iter().flatten().min();
         let sleep = next.map(|next| (next - time::now()).to_std().unwrap_or_default());
         let sleep = sleep.unwrap_or(Duration::MAX);
         sleep.min(settings::check_interval())
@@ -195,7 +201,7 @@ impl Launcher {
         }
     }
 
-    /// Says, once, what the server lacks.
+    /// Says what the server lacks: once, and again when it lacks more.
     fn note_missing(&mut self, databases: &[service::Database], now: DateTime<Utc>) {
         let known = databases.iter().filter(|one| one.is_known).count();
         let capacity = self.capacity(now);
@@ -203,22 +209,23 @@ impl Launcher {
             true => self.what_is_missing(known, capacity),
             false => Missing::default(),
         };
-        if missing == self.missing {
-            return;
-        }
-        match (self.missing.databases, missing.databases) {
-            (0, 0) => {}
-            (0, databases) => warning!(
-                "pg_recur launcher: databases={databases} share processes={}: there are no more background workers; \
+        self.say_at = None;
+        match self.shortage.note(missing.max_worker_processes, now) {
+            Say::Nothing => {}
+            Say::Later(at) => self.say_at = Some(at),
+            Say::Lacking => warning!(
+                "pg_recur launcher: databases={} share processes={}: there are no more background workers; \
                  max_worker_processes = {} is enough for all",
+                missing.databases,
                 missing.processes,
                 missing.max_worker_processes
             ),
-            (_, 0) => log!("pg_recur launcher: each database has a process of its own again"),
-            _ => {}
+            Say::Enough => log!("pg_recur launcher: each database has a process of its own again"),
         }
-        self.missing = missing;
-        shared::set_missing(missing);
+        if missing != self.missing {
+            self.missing = missing;
+            shared::set_missing(missing);
+        }
     }
 
     fn what_is_missing(&self, databases: usize, capacity: usize) -> Missing {

@@ -3,7 +3,6 @@
 use crate::dispatch::batch::Batch;
 use crate::runtime::stats;
 use pgrx::prelude::*;
-use recur_core::decide::EndReason;
 use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(60);
@@ -34,16 +33,8 @@ impl Summary {
             return;
         }
         stats::count_batch(batch.counts(), &batch.lateness);
-        for (action, reason) in &batch.ended {
-            match reason {
-                EndReason::Exhausted => {
-                    log!("pg_recur dispatcher: action ended action={action} reason=exhausted")
-                }
-                reason => warning!(
-                    "pg_recur dispatcher: action ended action={action} reason={}",
-                    reason.as_str()
-                ),
-            }
+        for ended in &batch.ended {
+            ended.log();
         }
         debug1!(
             "pg_recur dispatcher: batch dispatched={} skipped={} ended={} failed={} more={}",

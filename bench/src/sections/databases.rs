@@ -40,6 +40,8 @@ fn server(slots: usize, schedule: &str) -> Server {
     let mut admin = server.session("postgres");
     for number in 2..=DATABASES {
         admin.batch(&format!("CREATE DATABASE {} TEMPLATE d1", name(number)));
+        // A copy holds its fire until it is armed.
+        server.session(&name(number)).batch("SELECT recur.arm()");
     }
     server
 }

@@ -68,6 +68,32 @@ choice! {
     }
 }
 
+impl EventKind {
+    /// What the server's log calls it, behind `recurring.`; None for what is not logged.
+    ///
+    /// ```
+    /// use recur_core::event::EventKind;
+    ///
+    /// assert_eq!(EventKind::Created.log_verb(), Some("create"));
+    /// assert_eq!(EventKind::RunFailed.log_verb(), EventKind::Failed.log_verb());
+    /// ```
+    pub const fn log_verb(self) -> Option<&'static str> {
+        Some(match self {
+            EventKind::Created => "create",
+            EventKind::Updated => "update",
+            EventKind::Paused => "pause",
+            EventKind::Resumed => "resume",
+            EventKind::Deleted => "delete",
+            EventKind::Expired => "expired",
+            EventKind::Exhausted => "exhausted",
+            EventKind::NoNext => "no_next",
+            EventKind::Dispatched | EventKind::Triggered => "dispatch",
+            EventKind::Failed | EventKind::RunFailed => "dispatch_error",
+            _ => return None,
+        })
+    }
+}
+
 /// Which events of dispatches are recorded: the setting `recur.record_events`, and the column of an action.
 ///
 /// ```

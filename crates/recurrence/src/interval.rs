@@ -71,6 +71,14 @@ const PRESETS: [(&str, Parts); 5] = [
     ("yearly", months(1, 12)),
 ];
 
+/// The preset of that name, in any case.
+fn preset(text: &str) -> Option<Parts> {
+    let (_, parts) = PRESETS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(text))?;
+    Some(*parts)
+}
+
 impl Interval {
     /// Parses shorthand such as `90m`, words such as `every 90 minutes`, `every-90-minutes` or `daily`,
     /// or an ISO 8601 duration.
@@ -84,8 +92,8 @@ impl Interval {
         if let Some(rest) = text.strip_prefix("every-") {
             return parse_preset(text, rest);
         }
-        if let Some((_, parts)) = PRESETS.iter().find(|(name, _)| *name == text) {
-            return Interval::new(text, *parts);
+        if let Some(parts) = preset(text) {
+            return Interval::new(text, parts);
         }
         if is_in_words(text) {
             return parse_words(text);
@@ -201,7 +209,7 @@ pub(crate) fn is_in_words(text: &str) -> bool {
     let (first, second) = (words.next().unwrap_or(""), words.next());
     let is_number = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
     match second {
-        None => PRESETS.iter().any(|(name, _)| *name == first),
+        None => preset(first).is_some(),
         Some(_) if first.eq_ignore_ascii_case("every") => true,
         Some(unit) => is_number && unit_in_words(unit).is_some(),
     }

@@ -79,5 +79,5 @@ pub use occurrence::{Occurrence, Shift};
 pub use policy::{OnFold, OnGap, PolicyError};
 pub use recurrence::{Bounds, Occurrences, Recurrence};
 pub use schedule::{Kind, Schedule};
-pub use silence::Silence;
+pub use silence::{Silence, Warning};
 pub use zone::{Zone, tzdata_version};

@@ -60,6 +60,27 @@ impl fmt::Display for Silence {
     }
 }
 
+/// What the author of a schedule has to know when it begins at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// More than a year passes before the first occurrence, which is this one.
+    FarFirstRun(Occurrence),
+    /// More than a year passes between two occurrences.
+    Silence(Silence),
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::FarFirstRun(first) => {
+                let date = first.local.date();
+                write!(f, "the first run is more than a year away, on {date}")
+            }
+            Warning::Silence(silence) => silence.fmt(f),
+        }
+    }
+}
+
 impl Recurrence {
     /// The first silence that begins within ten years from an instant on. The search visits no occurrence in
     /// between, and ends at once for schedules that never fall silent.
@@ -87,17 +108,17 @@ impl Recurrence {
             .then_some(Silence { last, next })
     }
 
-    /// What the author of a schedule has to know when it begins at an instant: that more than a year passes
-    /// before its first occurrence, or between two of them. A single time is as far away as was asked for.
-    pub fn warning(&self, from: DateTime<Utc>) -> Option<String> {
+    /// Whether more than a year passes before the first occurrence from an instant on, or between two of them. A
+    /// single time is as far away as was asked for.
+    pub fn warning(&self, from: DateTime<Utc>) -> Option<Warning> {
         if matches!(self.schedule().kind(), Kind::At(_)) {
             return None;
         }
         let before = from.checked_sub_signed(TimeDelta::microseconds(1))?;
         let first = self.next_after(before)?;
         match is_far(from, first.at) {
-            true => Some(format!("there is no run until {}", first.local.date())),
-            false => Some(self.first_silence(from)?.to_string()),
+            true => Some(Warning::FarFirstRun(first)),
+            false => Some(Warning::Silence(self.first_silence(from)?)),
         }
     }
 }

@@ -32,6 +32,7 @@ const CANONICAL: &[(&str, &str)] = &[
     ("@hourly", "0 * * * *"),
     ("hourly", "1h"),
     (" daily ", "1d"),
+    (" Daily\t", "1d"),
     ("weekly", "1w"),
     ("monthly", "1mo"),
     ("yearly", "12mo"),

@@ -35,6 +35,9 @@ fn presets_keep_the_time_of_their_start() {
     assert_eq!(first_times("hourly", berlin, start, 2), hourly);
     let weekly = ["2027-03-27 15:30", "2027-04-03 15:30"];
     assert_eq!(first_times("weekly", berlin, start, 2), weekly);
+    for text in ["Daily", "DAILY"] {
+        assert_eq!(first_times(text, berlin, start, 3), daily);
+    }
     // The nicknames stay on the hour, at midnight and on Sunday.
     let nickname = |text| first_times(text, berlin, start, 1).concat();
     assert_eq!(nickname("@daily"), "2027-03-28 00:00");

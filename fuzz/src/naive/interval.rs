@@ -19,7 +19,7 @@ pub fn read(text: &str) -> Option<Interval> {
 }
 
 fn preset(text: &str) -> Option<Parts> {
-    Some(match text {
+    Some(match text.to_ascii_lowercase().as_str() {
         "hourly" => [0, 0, 3_600],
         "daily" => [0, 1, 0],
         "weekly" => [0, 7, 0],

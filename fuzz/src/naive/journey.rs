@@ -14,10 +14,7 @@ pub fn read(text: &str) -> Option<States> {
             .get("states")
             .or_else(|| value.pointer("/spec/states"))?,
         Some(_) => return None,
-        None => value
-            .get("states")
-            .filter(|states| states.is_array())
-            .unwrap_or(&value),
+        None => without_kind(&value),
     };
     let mut read = States::new();
     match states {
@@ -43,6 +40,22 @@ pub fn read(text: &str) -> Option<States> {
         .values()
         .all(|(_, next)| next.iter().all(|next| read.contains_key(next)));
     (is_closed && !read.is_empty()).then_some(read)
+}
+
+/// A list as `states` can be no state. Otherwise, an entry that has a type is a state, and so all entries are.
+fn without_kind(value: &Value) -> &Value {
+    let states = value.get("states");
+    let entries = value.as_object().into_iter().flatten();
+    let has_states = entries
+        .filter_map(|(_, entry)| entry.get("type"))
+        .any(Value::is_string);
+    match states {
+        Some(Value::Array(_)) => states,
+        Some(Value::Object(_)) if !has_states => states,
+        _ if !has_states => value.pointer("/spec/states"),
+        _ => None,
+    }
+    .unwrap_or(value)
 }
 
 fn sound(text: &str) -> Option<String> {

@@ -68,7 +68,7 @@ pub fn nickname(input: &Input) -> Signature {
         _ => None,
     };
     // Presets keep the time of the start, and so are intervals.
-    let preset = match trimmed {
+    let preset = match trimmed.to_ascii_lowercase().as_str() {
         "hourly" => Some("1h"),
         "daily" => Some("1d"),
         "weekly" => Some("1w"),

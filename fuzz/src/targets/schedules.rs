@@ -151,7 +151,7 @@ pub fn lint(input: &Input) -> Signature {
         assert!(
             recurrence
                 .warning(now)
-                .is_none_or(|warning| !warning.is_empty())
+                .is_none_or(|warning| !warning.to_string().is_empty())
         );
     }
     let codes: String = findings.iter().map(|finding| finding.code.name()).collect();

@@ -39,6 +39,17 @@ fn twenty_databases_on_eight_slots_fire_in_time() {
         });
     }
     assert!(roamed.len() > DATABASES / 2, "visited: {roamed:?}");
+    // The workers find the extension in one database after the other: the log corrects what it said of the first ones.
+    let remedy: String = sessions[0].value(
+        "SELECT substring(remedy FROM 'max_worker_processes = \\d+') FROM recur.doctor()
+          WHERE finding LIKE '% share %'",
+        &[],
+    );
+    eventually("the log says how many slots are enough", || {
+        cluster
+            .log()
+            .contains(&format!("{remedy} is enough for all"))
+    });
     for session in &mut sessions {
         let latest: f64 = session.value("SELECT lateness_max_ms FROM recur.stats", &[]);
         assert!(latest < 60_000.0, "{latest} ms late");

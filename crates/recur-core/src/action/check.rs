@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use recurrence::{Schedule, Zone};
+use uuid::Uuid;
 
 use super::backoff;
 use super::columns::{Column, Kind};
@@ -44,7 +45,12 @@ pub fn checked<J: Json>(
         (Kind::Timezone, Value::Text(name)) => {
             return zone(spec.name, name).map(|zone| zone.name().into());
         }
-        (Kind::Name, Value::Text(text)) => check_name(spec.name, text)?,
+        (Kind::Name, Value::Text(text)) => {
+            check_name(spec.name, text)?;
+            if column == Column::Name {
+                check_is_no_id(text)?;
+            }
+        }
         (Kind::Text, Value::Text(text)) => bounded(spec.name, text)?,
         (Kind::Channel, Value::Text(text)) => channel(spec.name, text)?,
         (Kind::Choice(choices), Value::Text(text)) => choice(spec.name, text, choices)?,
@@ -93,6 +99,19 @@ pub fn check_name(argument: &str, text: &str) -> Result<(), Invalid> {
     };
     let hint = format!("Give {argument} as a text of 1 to {LONGEST_NAME} characters.");
     Err(Invalid::argument(argument, text, problem).with_hint(hint))
+}
+
+/// Refuses a name that reads as an id: where a function takes an id or a name, it would mean another action.
+fn check_is_no_id(text: &str) -> Result<(), Invalid> {
+    if Uuid::parse_str(text.trim()).is_err() {
+        return Ok(());
+    }
+    let argument = Column::Name.name();
+    Err(
+        Invalid::argument(argument, text, "reads as the id of an action").with_hint(
+            "Put a word before it, such as \"invoice \": a uuid alone always means an id.",
+        ),
+    )
 }
 
 fn bounded(argument: &str, text: &str) -> Result<(), Invalid> {

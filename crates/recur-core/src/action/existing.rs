@@ -19,10 +19,14 @@ impl OnExisting {
     /// The names of the choices.
     pub const NAMES: &'static [&'static str] = &["fail", "upsert", "add_another"];
 
-    /// The choice of that name; None means the default.
+    /// The choice of that name; None means the default. `addAnother` is `add_another`.
     pub fn parse(name: Option<&str>) -> Result<OnExisting, Invalid> {
         let Some(name) = name else {
             return Ok(OnExisting::default());
+        };
+        let name = match name {
+            "addAnother" => "add_another",
+            name => name,
         };
         check::choice("on_existing", name, OnExisting::NAMES)?;
         Ok(match name {
@@ -42,10 +46,12 @@ mod tests {
         assert_eq!(OnExisting::parse(None), Ok(OnExisting::Fail));
         assert_eq!(OnExisting::parse(Some("fail")), Ok(OnExisting::Fail));
         assert_eq!(OnExisting::parse(Some("upsert")), Ok(OnExisting::Upsert));
-        assert_eq!(
-            OnExisting::parse(Some("add_another")),
-            Ok(OnExisting::AddAnother)
-        );
+        for spelling in ["add_another", "addAnother"] {
+            assert_eq!(
+                OnExisting::parse(Some(spelling)),
+                Ok(OnExisting::AddAnother)
+            );
+        }
         assert_eq!(
             OnExisting::parse(Some("maybe")).unwrap_err().message,
             "invalid on_existing \"maybe\": must be fail, upsert or add_another"

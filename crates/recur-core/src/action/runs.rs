@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, RecurrenceError};
+use recurrence::{Bounds, Kind, OnFold, OnGap, Recurrence, RecurrenceError, Warning};
 
 use super::check;
 use super::columns::Column;
@@ -93,13 +93,13 @@ pub(super) fn first_run<J: Json>(
     }
 }
 
-/// What the author of a new action has to know: that it falls silent for more than a year. Schedules that can't cost
-/// no search.
+/// What the author of a new action has to know: that its first run is more than a year away, or that it falls silent
+/// for as long. Schedules that can't cost no search.
 pub fn warning<J: Json>(
     action: &Action<J>,
     now: DateTime<Utc>,
     environment: &Environment<'_>,
-) -> Option<String> {
+) -> Option<Warning> {
     let definition = &action.definition;
     let text = definition.schedule();
     let schedule = check::schedule(Column::Schedule.name(), text, environment).ok()?;
@@ -298,7 +298,10 @@ mod tests {
                 "0 9 29 2 *",
                 Some("after 2028-02-29 there is no run until 2032-02-29"),
             ),
-            ("0 9 29 2 +MON", Some("there is no run until 2044-02-29")),
+            (
+                "0 9 29 2 +MON",
+                Some("the first run is more than a year away, on 2044-02-29"),
+            ),
         ] {
             let created = create(
                 &arguments([(Column::Schedule, schedule.into())]),
@@ -306,6 +309,7 @@ mod tests {
                 &environment(),
             );
             let found = warning(&created.unwrap().action, now(), &environment());
+            let found = found.map(|warning| warning.to_string());
             assert_eq!(found.as_deref(), expected, "{schedule}");
         }
     }

@@ -17,7 +17,7 @@ type Checked<T> = Result<T, InvalidValue>;
 
 impl Graph {
     /// Reads the states of a journey: an object of states by id, a list of states that have an `id` each, or a document
-    /// that has either of them as `states` or `spec.states`, and a `kind`, which must be `Journey`.
+    /// that has either of them as `states` or `spec.states`, and whose `kind`, if it has one, is `Journey`.
     ///
     /// # Errors
     /// When the text is none of these, a state lacks its type, an id appears twice, a state that is to follow does not
@@ -98,16 +98,28 @@ fn states_of(value: &Value) -> Checked<&Value> {
             let hint = format!("Documents of other kinds have no states; kind must be {KIND}.");
             return Err(InvalidValue::new("kind", kind, problem).with_hint(hint));
         }
-        _ => {
-            let is_list = document.get("states").is_some_and(Value::is_array);
-            return Ok(if is_list { &document["states"] } else { value });
-        }
+        _ => return Ok(states_without_kind(document).unwrap_or(value)),
     }
     let inside = document.get("spec").and_then(|spec| spec.get("states"));
     document
         .get("states")
         .or(inside)
         .ok_or_else(|| refused(value, "the document has no states"))
+}
+
+/// The states of a document that does not say its kind; None where the object is one of states by id.
+fn states_without_kind(document: &Map<String, Value>) -> Option<&Value> {
+    let states = document.get("states");
+    if states.is_some_and(Value::is_array) {
+        return states;
+    }
+    // A state may be called "states" or "spec". It has a type, or stands beside one that has.
+    let is_state = |value: &Value| value.get("type").is_some_and(Value::is_string);
+    if document.values().any(is_state) {
+        return None;
+    }
+    let inside = document.get("spec").and_then(|spec| spec.get("states"));
+    states.filter(|states| states.is_object()).or(inside)
 }
 
 fn refused(value: &Value, problem: &str) -> InvalidValue {

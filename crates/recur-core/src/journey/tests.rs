@@ -20,6 +20,10 @@ fn every_form_is_the_same_graph() {
         r#"[{"id": "a", "type": "task", "next": "b"}, {"id": "b", "type": "end", "next": null}]"#,
         r#"{"states": [{"id": "b", "type": "end", "next": []}, {"id": "a", "type": "task", "next": ["b"]}]}"#,
         r#"{"kind": "Journey", "states": {"a": {"type": "task", "next": "b"}, "b": {"id": "b", "type": "end"}}}"#,
+        r#"{"states": {"a": {"type": "task", "next": "b"}, "b": {"type": "end"}}}"#,
+        r#"{"start": "a", "states": {"a": {"type": "task", "next": "b"}, "b": {"type": "end"}}}"#,
+        r#"{"spec": {"start": "a", "states": {"a": {"type": "task", "next": "b"}, "b": {"type": "end"}}}}"#,
+        r#"{"spec": {"states": [{"id": "a", "type": "task", "next": "b"}, {"id": "b", "type": "end"}]}}"#,
         r#"{"apiVersion": "v1", "kind": "Journey", "metadata": {"name": "x"},
             "spec": {"start": "a", "states": {"a": {"type": "task", "next": "b"}, "b": {"type": "end"}}}}"#,
     ] {
@@ -38,6 +42,14 @@ fn every_form_is_the_same_graph() {
     assert_eq!(odd.states().len(), 3);
     assert_eq!(odd.state("kind").unwrap().kind, "task");
     assert_eq!(odd.state("none"), None);
+    // A state that is called so and lacks its type does not hide the others.
+    assert_eq!(
+        refused(r#"{"states": {"next": "a"}, "a": {"type": "task"}}"#).to_string(),
+        r#"invalid state "states": has no type"#
+    );
+    // A state may be called "type" as well.
+    let inside = graph(r#"{"states": {"type": {"type": "task"}}}"#);
+    assert_eq!(inside.states().len(), 1);
 }
 
 #[test]
@@ -66,6 +78,10 @@ fn documents_that_are_refused() {
         (
             r#"{"kind": "journey"}"#,
             r#"invalid kind "journey": only a Journey can be scheduled"#,
+        ),
+        (
+            r#"{"states": {}}"#,
+            r#"invalid states "{}": a journey has at least one state"#,
         ),
         (
             r#"{"kind":"Journey"}"#,

@@ -32,8 +32,11 @@
 //! No database starves: visits are in the order of the instants since which databases wait, and none waits since an
 //! instant before its last visit.
 
+mod shortage;
 #[cfg(test)]
 mod tests;
+
+pub use shortage::{Say, Shortage};
 
 use chrono::{DateTime, TimeDelta, Utc};
 

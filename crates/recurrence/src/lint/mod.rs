@@ -14,7 +14,7 @@ use crate::policy::{OnFold, OnGap};
 use crate::recurrence::{Bounds, Recurrence};
 use crate::rule::Unit;
 use crate::schedule::{Kind, Schedule};
-use crate::silence::is_far;
+use crate::silence::{Warning, is_far};
 use crate::zone::Zone;
 
 /// A property of a schedule that surprises many authors.
@@ -142,10 +142,7 @@ fn first_run(recurrence: &Recurrence, from: DateTime<Utc>, now: DateTime<Utc>) -
         return Some(Finding::new(Code::NeverOccurs, finding, remedy));
     };
     is_far(now, first.at).then(|| {
-        let finding = format!(
-            "the first run is more than a year away, on {}",
-            first.local.date()
-        );
+        let finding = Warning::FarFirstRun(first).to_string();
         let remedy = match from > now && !is_far(from, first.at) {
             true => "Check starts_at.",
             false => {

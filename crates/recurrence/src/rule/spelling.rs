@@ -128,6 +128,10 @@ pub(super) fn unknown_key(key: &str) -> ScheduleError {
             "Bounds are no part of a schedule: give {bound} as an argument of its own."
         ));
     }
+    // The keys of "every":{"interval":2,"unit":"week"}, without "every" around them.
+    if key == "interval" {
+        return error.with_hint(r#"Did you mean "every"? Such as {"every":2,"unit":"week"}."#);
+    }
     let others = OTHER_NAMES.iter().map(|(other, _)| *other);
     let window_ends = WINDOW_ENDS.into_iter().flatten();
     match nearest_name(key, KEYS.into_iter().chain(others).chain(window_ends)) {

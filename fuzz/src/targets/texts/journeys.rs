@@ -13,7 +13,9 @@ pub fn journey(random: &mut Random) -> Input {
         .collect();
     let (open, close) = if in_list { ("[", "]") } else { ("{", "}") };
     let states = format!("{open}{}{close}", states.join(","));
-    let text = match random.below(10) {
+    let text = match random.below(12) {
+        10 => format!(r#"{{"spec":{{"states":{states}}},"metadata":{{"name":"n"}}}}"#),
+        11 => format!(r#"{{"start":"s0","states":{states}}}"#),
         0 => format!(r#"{{"kind":"Journey","states":{states}}}"#),
         1 => format!(r#"{{"kind":"Journey","spec":{{"states":{states}}}}}"#),
         2 => format!(r#"{{"states":{states}}}"#),

@@ -105,6 +105,8 @@ pub fn nickname(random: &mut Random) -> Input {
         "@reboot",
         "hourly",
         "daily",
+        "Daily",
+        "WEEKLY",
         "weekly",
         "monthly",
         "yearly",

@@ -135,6 +135,24 @@ fn only_a_database_without_actions_becomes_a_test_database() {
 }
 
 #[test]
+fn two_sessions_mark_a_database_one_after_the_other() {
+    let cluster = Cluster::shared();
+    let mut first = cluster.database("app");
+    let mut second = cluster.session("app");
+    let pid = second.pid();
+    first.batch("BEGIN");
+    first.batch(MARK);
+    let waiting = std::thread::spawn(move || second.batch(MARK));
+    eventually("the second one waits", || first.is_blocked(pid));
+    // What the first one writes in the same transaction conflicts with a lock that both could hold.
+    sign_up(&mut first);
+    first.batch("COMMIT");
+    // Nor does the second one take it for a database that had actions before.
+    waiting.join().expect("the second one finds it marked");
+    assert_eq!(first.count("recur.recurring_actions"), 1);
+}
+
+#[test]
 fn nothing_fires_by_itself_in_a_test_database() {
     let cluster = Cluster::start();
     let mut marked = cluster.test_database("marked");

@@ -95,7 +95,7 @@ const MISTAKES: &[&str] = &[
     "recur.fail_interactive(gen_random_uuid(), 1, 's')",
     "recur.set_journey('j', '1', '{}')",
     "recur.set_journey('j', '1', '[{\"id\": \"a\"}]')",
-    "recur.schedule_journey('j', 'a', '@daily', '{}')",
+    "recur.schedule_journey('j', 'a', NULL, '@daily', 1, NULL, '{}')",
     "recur.drop_journey('j', '1')",
     "recur.recover(interval '-1 day')",
     "recur.purge(interval '-1 day')",
@@ -222,12 +222,76 @@ fn errors_suggest_what_was_meant() {
 }
 
 #[test]
+fn errors_know_the_names_of_actions() {
+    let cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT recur.create('known', '@daily', 'p', 'a'), recur.create('ann''s report', '@daily', 'p', 'a')",
+    );
+    for (call, message, hint) in [
+        (
+            "recur.pause('ann''s reprot')",
+            "no action \"ann's reprot\" in namespace \"default\"",
+            "Did you mean \"ann's report\"? recur.list() shows",
+        ),
+        (
+            "recur.preview('ann''s report')",
+            "invalid schedule \"ann's report\"",
+            "It is the name of an action: recur.preview(recur.id_of('ann''s report')).",
+        ),
+        (
+            "recur.describe('known')",
+            "invalid schedule \"known\"",
+            "It is the name of an action: recur.describe(recur.id_of('known')).",
+        ),
+        (
+            "recur.preview('unknown')",
+            "invalid schedule \"unknown\"",
+            "",
+        ),
+        (
+            "recur.create('n', '{\"interval\": 2, \"unit\": \"week\"}', 'p', 'a')",
+            "rule has unknown key \"interval\"",
+            "Did you mean \"every\"?",
+        ),
+        (
+            "recur.create('01a1f21b-99bd-7583-9beb-1917352c5d07', '@daily', 'p', 'a')",
+            "invalid name \"01a1f21b-99bd-7583-9beb-1917352c5d07\": reads as the id of an action",
+            "Put a word before it",
+        ),
+        (
+            "recur.update('known', '{\"name\": \"01A1F21B99BD75839BEB1917352C5D07\"}')",
+            "reads as the id of an action",
+            "Put a word before it",
+        ),
+    ] {
+        let (_, text, advice) = session.error(&format!("SELECT {call}"));
+        assert!(
+            text.contains(message) && advice.contains(hint),
+            "{call}: {text} ({advice})"
+        );
+    }
+    // Each role is told of names that it sees, and of no others.
+    session.batch("CREATE ROLE other LOGIN; SELECT recur.grant_access('other', 'author')");
+    let mut other = cluster.session_as("other", "app");
+    for call in ["recur.pause('ann''s reprot')", "recur.preview('known')"] {
+        let (_, _, advice) = other.error(&format!("SELECT {call}"));
+        assert!(
+            !advice.contains("known") && !advice.contains("ann"),
+            "{advice}"
+        );
+    }
+}
+
+#[test]
 fn schedules_as_people_type_them_are_understood() {
     let cluster = Cluster::shared();
     let mut session = cluster.database("app");
     for (typed, meant) in [
         ("1 day", "1d"),
         ("FREQ=DAILY;COUNT=3", "RRULE:FREQ=DAILY;COUNT=3"),
+        ("Daily", "daily"),
+        ("WEEKLY", "weekly"),
     ] {
         let same: bool = session.value(
             "SELECT recur.describe($1::text) = recur.describe($2::text)",

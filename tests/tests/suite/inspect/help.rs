@@ -40,6 +40,8 @@ fn each_topic_is_one_screen() {
         ("define", "recur.pause(action, …)"),
         ("consume", "recur.release(id, attempt)"),
         ("operate", "recur.doctor()"),
+        ("operate", "recur.arm()"),
+        ("operate", "recur.set_quota(tenant, …)"),
     ] {
         let found: i64 = session.value(
             "SELECT count(*) FROM recur.help($1) WHERE call = $2",

@@ -2,7 +2,14 @@
 
 use pg_recur_tests::{Cluster, eventually};
 
-const NARROW: [&str; 5] = ["state", "next_run", "ran_ago", "last_outcome", "failures"];
+const NARROW: [&str; 6] = [
+    "state",
+    "next_run",
+    "ran_ago",
+    "last_outcome",
+    "failures",
+    "runs",
+];
 const LONG_REASON: &str =
     "the invoices of last year are audited, and nobody may write into them until that is over";
 
@@ -41,6 +48,13 @@ fn the_overview_cuts_nothing_and_starts_with_what_is_narrow() {
             &[],
         )
     });
+    assert_eq!(
+        session.texts(
+            "SELECT runs || ' ' || owner FROM recur.overview WHERE name = 'ends'",
+            &[]
+        ),
+        ["1 postgres"]
+    );
     let schedules = session.texts(
         "SELECT recur.describe(schedule) FROM recur.recurring_actions",
         &[],
@@ -70,7 +84,7 @@ fn the_overview_cuts_nothing_and_starts_with_what_is_narrow() {
     assert_eq!(
         columns[NARROW.len()..],
         [
-            "name", "tenant", "subject", "timezone", "schedule", "reason"
+            "name", "owner", "tenant", "subject", "timezone", "schedule", "reason"
         ]
     );
     let narrow: usize = header

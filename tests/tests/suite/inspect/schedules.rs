@@ -155,6 +155,10 @@ fn a_silence_is_said_on_creation_and_noted_in_the_preview() {
         ) && said.contains("HINT:  recur.lint("),
         "{said}"
     );
+    let far = "SELECT recur.create('far', '0 0 29 2 *', 'p', 'a', starts_at => '2097-01-01Z')";
+    assert!(cluster.run_script("app", far).contains(
+        "NOTICE:  action \"far\": the first run is more than a year away, on 2104-02-29"
+    ));
     // Not where it ends before, nor where every week counts.
     let weekly = SILENT.replace("\"every\":2", "\"every\":1");
     let short = create("short", SILENT, ", max_runs => 5");

@@ -99,6 +99,37 @@ fn everything_has_a_comment() {
     assert_eq!(in_sql, 0);
 }
 
+/// A view shows columns of one table, and looks into others.
+#[test]
+fn a_column_of_a_view_says_what_it_is_in_the_view() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    for (view, column, comment) in [
+        ("dispatches", "id", "Identifies the dispatch"),
+        ("dispatches", "created_at", "When the dispatch was written"),
+        ("dispatches", "namespace", "The namespace of the action"),
+        ("journeys", "name", "The name of the journey"),
+        ("journeys", "created_at", "When the journey was stored"),
+        ("journeys", "updated_at", "When the states last changed"),
+        ("recurring_actions", "id", "Identifies the action"),
+        (
+            "recurring_actions",
+            "created_at",
+            "When the action was created",
+        ),
+        ("dead_letters", "scheduled_at", "The occurrence"),
+        ("dead_letters", "provider", "The kind of consumer"),
+        ("events", "id", "Numbers the events"),
+    ] {
+        let shown: String = session.value(
+            "SELECT col_description(attrelid, attnum) FROM pg_attribute
+              WHERE attrelid = ('recur.' || $1)::regclass AND attname = $2",
+            &[&view, &column],
+        );
+        assert!(shown.starts_with(comment), "{view}.{column}: {shown}");
+    }
+}
+
 #[test]
 fn the_reference_says_what_the_catalog_says() {
     let cluster = Cluster::quiet();

@@ -30,6 +30,6 @@ pub fn set(session: &mut Session, version: &str, states: &str) -> (bool, i64) {
 /// A call of recur.schedule_journey from `charge` on, with these arguments besides those that it can't do without.
 pub fn schedule(more: &str) -> String {
     format!(
-        "SELECT recur.schedule_journey('billing', 'charge', schedule => 'P1M', context => '{{\"n\": 0}}'{more})"
+        "SELECT recur.schedule_journey('billing', 'charge', \"interval\" => 'P1M', context => '{{\"n\": 0}}'{more})"
     )
 }

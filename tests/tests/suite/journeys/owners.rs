@@ -111,7 +111,7 @@ fn levels_say_who_may() {
         for call in [
             "recur.set_journey('a', '1', '{}')",
             "recur.drop_journey('a', '1')",
-            "recur.schedule_journey('a', 'a', 'P1D', '{}')",
+            "recur.schedule_journey('a', 'a', NULL, 'P1D', 1, NULL, '{}')",
         ] {
             assert_eq!(
                 session.error(&format!("SELECT {call}")).0,

@@ -136,3 +136,34 @@ fn a_run_that_was_asked_to_stop_is_cancelled_and_not_counted() {
         &[&id, &attempt],
     );
 }
+
+#[test]
+fn the_number_of_runs_is_a_hard_cap_unless_dispatched_ones_are_counted() {
+    let cluster = Cluster::quiet();
+    let (mut session, action) = scheduled(&cluster);
+    assert_eq!(row(&mut session, action)["count_runs"], json!("completed"));
+    let trigger = "SELECT recur.trigger($1::uuid, overlap => 'allow')";
+    for _ in 0..3 {
+        session.execute(trigger, &[&action]);
+    }
+    let (code, message, _) = session.error_with(trigger, &[&action]);
+    assert_eq!(code, "55000");
+    assert!(message.contains("has no run left: of its 3"), "{message}");
+    assert_eq!(session.tick("now()"), (0, 1, 0, 0));
+    // A run that failed is not counted, and has left its place.
+    let (id, attempt) = claim(&mut session);
+    session.execute(
+        "SELECT recur.fail($1, $2, 'no luck', retry => false)",
+        &[&id, &attempt],
+    );
+    session.execute(trigger, &[&action]);
+    assert_eq!(session.error_with(trigger, &[&action]).0, "55000");
+
+    let other: Uuid = session.value(
+        &schedule(", max_runs => 1, subject => 't', count_runs => 'dispatched'"),
+        &[],
+    );
+    for _ in 0..2 {
+        session.execute(trigger, &[&other]);
+    }
+}

@@ -63,14 +63,14 @@ fn a_start_from_which_a_run_could_wait_is_refused_with_the_way() {
     let mut session = database(&cluster);
     let mut refused = |start: &str| {
         session.error(&format!(
-            "SELECT recur.schedule_journey('billing', '{start}', 'P1M', '{{}}', max_runs => 1)"
+            "SELECT recur.schedule_journey('billing', '{start}', NULL, 'P1M', 1, NULL, '{{}}')"
         ))
     };
     assert_eq!(
         refused("start"),
         (
             "22023".to_owned(),
-            "invalid start_state \"start\": a run could reach \"agree\", which is of type \"wait\": start → agree"
+            "invalid start \"start\": a run could reach \"agree\", which is of type \"wait\": start → agree"
                 .to_owned(),
             "A scheduled run has no one to ask. Start it behind that state, or give the journey a way around it."
                 .to_owned()
@@ -81,7 +81,7 @@ fn a_start_from_which_a_run_could_wait_is_refused_with_the_way() {
         refused("chrage"),
         (
             "22023".to_owned(),
-            "invalid start_state \"chrage\": journey \"billing\" version \"1\" has no such state"
+            "invalid start \"chrage\": journey \"billing\" version \"1\" has no such state"
                 .to_owned(),
             "Did you mean \"charge\"?".to_owned()
         )
@@ -99,7 +99,7 @@ fn a_bound_and_a_context_are_required_for_good() {
         "invalid max_runs \"NULL\": a journey's schedule has a bound: max_runs, ends_at or both",
     );
     session.assert_error(
-        "SELECT recur.schedule_journey('billing', 'charge', 'P1M', NULL, max_runs => 1)",
+        "SELECT recur.schedule_journey('billing', 'charge', NULL, 'P1M', 1)",
         "22023",
         "invalid context \"NULL\": a journey's schedule has a context, which its first run starts with",
     );
@@ -145,6 +145,42 @@ fn a_bound_and_a_context_are_required_for_good() {
 }
 
 #[test]
+fn the_arguments_in_their_order_take_any_schedule() {
+    let cluster = Cluster::quiet();
+    let mut session = database(&cluster);
+    for (subject, interval, stored) in [
+        ("a", "P1M", "1mo"),
+        ("b", "@daily", "0 0 * * *"),
+        ("c", "15 6 * * mon", "15 6 * * MON"),
+    ] {
+        let id: Uuid = session.value(
+            "SELECT recur.schedule_journey('billing', 'charge', '2099-03-01Z', $1, 12, $2, '{}', 'fail')",
+            &[&interval, &subject],
+        );
+        let action = row(&mut session, id);
+        assert_eq!(
+            (&action["schedule"], &action["max_runs"], &action["subject"]),
+            (&json!(stored), &json!(12), &json!(subject))
+        );
+        let starts_at = action["starts_at"].as_str().unwrap_or_default();
+        assert!(starts_at.starts_with("2099-03-01T"), "{action}");
+    }
+    let (code, message, _) = session
+        .error("SELECT recur.schedule_journey('billing', 'charge', NULL, '31 feb', 1, NULL, '{}')");
+    assert_eq!(code, "22023");
+    assert!(
+        message.starts_with("invalid schedule \"31 feb\": "),
+        "{message}"
+    );
+    // The spelling of other systems is understood by recur.create as well.
+    session.batch(
+        "SELECT recur.create('n', '@daily', 'p', 't');
+         SELECT recur.create('n', '@daily', 'p', 't', on_existing => 'addAnother')",
+    );
+    assert_eq!(session.count("recur.recurring_actions WHERE name = 'n'"), 2);
+}
+
+#[test]
 fn journey_version_state_and_subject_are_the_identity() {
     let cluster = Cluster::quiet();
     let mut session = database(&cluster);
@@ -168,7 +204,8 @@ fn journey_version_state_and_subject_are_the_identity() {
         ),
     ] {
         session.batch(&format!(
-            "SELECT recur.schedule_journey('billing', '{start}', 'P1M', '{{}}', max_runs => 3{more})"
+            "SELECT recur.schedule_journey('billing', '{start}', \"interval\" => 'P1M', context => '{{}}',
+                                           max_runs => 3{more})"
         ));
     }
     assert_eq!(
@@ -185,8 +222,8 @@ fn journey_version_state_and_subject_are_the_identity() {
     );
     // An upsert changes schedule, bounds and context in place; another one stands beside.
     let again: Uuid = session.value(
-        "SELECT recur.schedule_journey('billing', 'charge', 'P1W', '{\"n\": 7}', max_runs => 9, subject => 's',
-                                       journey_version => '1', on_existing => 'upsert')",
+        "SELECT recur.schedule_journey('billing', 'charge', NULL, 'P1W', 9, 's', '{\"n\": 7}', 'upsert',
+                                       journey_version => '1')",
         &[],
     );
     assert_eq!(again, first);
@@ -202,7 +239,7 @@ fn journey_version_state_and_subject_are_the_identity() {
     );
     let other: Uuid = session.value(
         &schedule(
-            ", max_runs => 3, subject => 's', journey_version => '1', on_existing => 'add_another'",
+            ", max_runs => 3, subject => 's', journey_version => '1', on_existing => 'addAnother'",
         ),
         &[],
     );
@@ -246,9 +283,9 @@ fn an_unknown_journey_is_not_scheduled() {
     let cluster = Cluster::quiet();
     let mut session = database(&cluster);
     for (call, message) in [
-        ("'bling', 'charge', 'P1M', '{}'", "no journey \"bling\""),
+        ("'bling', 'charge', NULL, 'P1M'", "no journey \"bling\""),
         (
-            "'billing', 'charge', 'P1M', '{}', journey_version => '7'",
+            "'billing', 'charge', NULL, 'P1M', journey_version => '7'",
             "no journey \"billing\" version \"7\"",
         ),
     ] {
@@ -259,18 +296,18 @@ fn an_unknown_journey_is_not_scheduled() {
         );
     }
     session.assert_error(
-        "SELECT recur.schedule_journey(NULL, 'charge', 'P1M', '{}')",
+        "SELECT recur.schedule_journey(NULL, 'charge', NULL, 'P1M')",
         "22023",
         "invalid journey \"NULL\": must have a value",
     );
     session.assert_error(
-        "SELECT recur.schedule_journey('billing', NULL, 'P1M', '{}')",
+        "SELECT recur.schedule_journey('billing', NULL, NULL, 'P1M')",
         "22023",
-        "invalid start_state \"NULL\": must have a value",
+        "invalid start \"NULL\": must have a value",
     );
     session.assert_error(
-        "SELECT recur.schedule_journey('billing', 'charge', NULL, '{}', max_runs => 1)",
+        "SELECT recur.schedule_journey('billing', 'charge', max_runs => 1, context => '{}')",
         "22023",
-        "invalid schedule \"NULL\": must have a value",
+        "invalid interval \"NULL\": must have a value",
     );
 }

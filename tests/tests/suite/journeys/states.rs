@@ -135,7 +135,7 @@ fn which_types_are_interactive_is_a_setting() {
     session.assert_error(
         &schedule(", max_runs => 1"),
         "22023",
-        "invalid start_state \"charge\": a run could reach \"sign\", which is of type \"Approval:boss\": \
+        "invalid start \"charge\": a run could reach \"sign\", which is of type \"Approval:boss\": \
          charge → sign",
     );
     session.batch("SET recur.interactive_state_types = ''");

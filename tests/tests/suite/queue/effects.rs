@@ -11,7 +11,7 @@ const SCALAR: [&str; 9] = [
     "recur.receive('p', 't', '')",
     "recur.trigger('{action}'::uuid)",
     "recur.trigger('{action}'::text)",
-    "recur.schedule_journey('j', 's', '@daily', '{}', 1)",
+    "recur.schedule_journey('j', 's', NULL, '@daily', 1, NULL, '{}')",
     "recur.recover('0')",
     "recur.purge('0')",
     "recur_internal.expire_leases(now() + interval '1 day', 10)",
