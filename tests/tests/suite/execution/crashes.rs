@@ -133,3 +133,38 @@ fn what_an_executor_runs_is_not_given_up() {
     session.execute("SELECT recur.cancel($1)", &[&id]);
     assert_eq!(outcome(&mut session, id).0, "cancelled");
 }
+
+#[test]
+fn a_command_that_commits_by_itself_is_tried_again_as_its_policy_says() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE TABLE t AS SELECT n FROM generate_series(1, 200000) AS n; DELETE FROM t;
+         ALTER ROLE postgres SET vacuum_cost_delay = 100; ALTER ROLE postgres SET vacuum_cost_limit = 1",
+    );
+    let once = "SELECT recur.enqueue_sql('VACUUM t', max_attempts => 1)";
+    let again = "SELECT recur.enqueue_sql('VACUUM t', max_attempts => 2)";
+    for (statement, expected) in [(once, "failed"), (again, "completed")] {
+        let id: Uuid = session.value(statement, &[]);
+        let pid: i32 = eventually_some("it vacuums", || {
+            let pids: Vec<i32> = session.column(
+                "SELECT pid FROM pg_stat_activity
+                  WHERE backend_type = 'pg_recur executor' AND wait_event = 'VacuumDelay'",
+                &[],
+            );
+            pids.first().copied()
+        });
+        session.batch("ALTER ROLE postgres RESET vacuum_cost_delay");
+        kill(pid);
+        session = session_after_kill(&cluster, "app", pid);
+        let (status, result, error) = outcome(&mut session, id);
+        assert_eq!(status, expected, "{error}");
+        if status == "completed" {
+            assert_eq!(result["delivery"], "at least once");
+        }
+        session.batch(
+            "ALTER ROLE postgres SET vacuum_cost_delay = 100;
+             INSERT INTO t SELECT generate_series(1, 200000); DELETE FROM t",
+        );
+    }
+}
