@@ -84,8 +84,9 @@ CREATE INDEX live_dispatches_leased ON recur_internal.live_dispatches (lease_exp
 -- At most one dispatch of an owner's lock group runs.
 CREATE UNIQUE INDEX live_dispatches_one_of_a_group_runs ON recur_internal.live_dispatches (lock_group, owner_id)
     WHERE status = 'running' AND lock_group IS NOT NULL;
-CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key)
-    WHERE status = 'pending' AND dedup_key IS NOT NULL;
+-- A key of one owner says nothing to another. Running dispatches are there for recur.receive.
+CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key, owner_id)
+    WHERE dedup_key IS NOT NULL;
 -- Rows of a queue come and go: vacuum must keep up.
 ALTER TABLE recur_internal.live_dispatches SET (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
@@ -193,6 +194,9 @@ COMMENT ON COLUMN recur_internal.finished_dispatches.partition IS 'The partition
 CREATE INDEX finished_dispatches_by_id ON recur_internal.finished_dispatches (id);
 CREATE INDEX finished_dispatches_of_action ON recur_internal.finished_dispatches (action_id, scheduled_at)
     WHERE action_id IS NOT NULL;
+-- A delivery that is repeated after the first one has finished.
+CREATE INDEX finished_dispatches_received ON recur_internal.finished_dispatches (dedup_key, owner_id, created_at)
+    WHERE trigger = 'webhook' AND dedup_key IS NOT NULL;
 CREATE INDEX finished_dispatches_not_completed ON recur_internal.finished_dispatches (finished_at)
     WHERE status <> 'completed';
 

@@ -2,8 +2,15 @@
 //! one, holds the lock of the key until it ends.
 
 use crate::pg::advisory::{self, Space};
+use crate::pg::interval;
 use crate::runtime::settings;
 use chrono::TimeDelta;
+use pgrx::datum::Interval;
+
+/// How long a dispatch stands for others with its key, where a call gives this window: None means the setting.
+pub fn window(given: Option<Interval>, namespace: &str) -> Option<Interval> {
+    given.or_else(|| settings::dedup_window(namespace).map(interval::from_parts))
+}
 
 /// The setting alone, for an action without a window.
 pub fn default_window(namespace: &str) -> Option<TimeDelta> {
