@@ -430,3 +430,30 @@ fn duplicates_do_not_use_up_max_runs() {
     let ended: String = session.value("SELECT ended_reason FROM recur.recurring_actions", &[]);
     assert_eq!(ended, "exhausted");
 }
+
+/// Others pay nothing for it: no statement is run for an action without a window, neither by the schedule nor by hand.
+#[test]
+fn an_action_without_a_window_takes_no_statement_more() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    create(&mut session, "plain", "");
+    create(&mut session, "keyed", ", dedup_key => 'same'");
+    let mut is_asked = |call: &str| {
+        set_due(&mut session, "now()", "");
+        let plans = cluster.plans("app", "postgres", &format!("SELECT {call}"));
+        assert!(
+            plans.contains("INSERT INTO recur_internal.live_dispatches"),
+            "{plans}"
+        );
+        plans.contains("The keys of occurrences")
+            || plans.contains("The pending dispatches that stand")
+    };
+    assert!(!is_asked("recur.tick()"));
+    assert!(!is_asked("recur.trigger('plain')"));
+    assert!(!is_asked("recur.trigger('keyed')"));
+    cluster.run_script(
+        "app",
+        "SELECT recur.update('keyed', '{\"dedup_key\": \"other\", \"dedup_window\": \"1 hour\"}')",
+    );
+    assert!(is_asked("recur.tick()"));
+}

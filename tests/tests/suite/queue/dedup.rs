@@ -248,6 +248,7 @@ fn a_delivery_is_looked_up_by_its_key() {
         "postgres",
         "SELECT recur.receive('shop', 'paid', '', dedup_key => 'd7', dedup_window => '1 hour')",
     );
+    assert!(plans.contains("finished_dispatches_0_dedup_key"), "{plans}");
     assert!(
         !plans.contains("Seq Scan on finished_dispatches_0"),
         "{plans}"
