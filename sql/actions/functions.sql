@@ -49,6 +49,8 @@ CREATE FUNCTION recur.create(
     metadata       jsonb       DEFAULT NULL,
     context        jsonb       DEFAULT NULL,
     dedup_key      text        DEFAULT NULL,
+    dedup_window   interval    DEFAULT NULL,
+    on_duplicate   text        DEFAULT NULL,
     misfire        text        DEFAULT NULL,
     misfire_grace  interval    DEFAULT NULL,
     catchup_limit  int         DEFAULT NULL,

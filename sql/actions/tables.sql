@@ -30,6 +30,8 @@ CREATE TABLE recur_internal.definitions (
     payload        jsonb          NOT NULL,
     metadata       jsonb          NOT NULL,
     dedup_key      text,
+    dedup_window   interval,
+    on_duplicate   text           NOT NULL,
     misfire        text           NOT NULL,
     misfire_grace  interval,
     catchup_limit  int            NOT NULL,
@@ -115,6 +117,12 @@ COMMENT ON COLUMN recur_internal.definitions.metadata IS
     'More strings for the consumer: a flat JSON object, copied into each dispatch';
 COMMENT ON COLUMN recur_internal.definitions.dedup_key IS
     'A key for each dispatch; {{recurring_id}} and {{execution_time}} are replaced';
+COMMENT ON COLUMN recur_internal.definitions.dedup_window IS
+    'How long a pending dispatch stands for others with its key; recur.dedup_window where there is none; with 0 each '
+    'occurrence has a dispatch of its own';
+COMMENT ON COLUMN recur_internal.definitions.on_duplicate IS
+    'What becomes of an occurrence while a dispatch with its key is pending: merge (the pending one gets its payload) '
+    'or skip';
 COMMENT ON COLUMN recur_internal.definitions.misfire IS
     'Occurrences that were missed while the server was down: once (the latest fires), skip (the latest fires, if it is '
     'no older than misfire_grace), or all (the newest fire, at most catchup_limit)';

@@ -34,6 +34,10 @@ AS $$
                WHEN 'overlap' THEN 'an earlier dispatch was unfinished, and by the overlap policy it gave way; one '
                                    'that waits for its retry counts for an hour after its occurrence'
                WHEN 'max_runs' THEN 'the runs under way may be the last that max_runs allows'
+               WHEN 'duplicate' THEN format('a dispatch with the same dedup_key, %s, was pending, and the occurrence '
+                                            'was skipped', detail ->> 'dispatch_id')
+               WHEN 'merged' THEN format('a dispatch with the same dedup_key, %s, was pending, and took over the '
+                                         'payload', detail ->> 'dispatch_id')
                WHEN 'paused' THEN 'the action was paused'
                ELSE coalesce(detail ->> 'reason', 'no reason was recorded') END
            || CASE WHEN (detail ->> 'count')::bigint > 1
@@ -184,6 +188,8 @@ BEGIN
     IF FOUND THEN
         verdict := 'skipped';
         explanation := recur_internal.explain_skip(event.detail);
+        -- The dispatch that stands for a duplicate.
+        dispatch_id := (event.detail ->> 'dispatch_id')::uuid;
         event_id := event.id;
     ELSIF exact THEN
         SELECT o.verdict, o.explanation, o.event_id INTO verdict, explanation, event_id

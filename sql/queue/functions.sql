@@ -26,8 +26,8 @@ CREATE FUNCTION recur.enqueue(
 COMMENT ON FUNCTION recur.enqueue IS
     'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. The payload may be any '
     'JSON value. A pending dispatch with '
-    'the same dedup_key, no older than dedup_window if that is given, gets the new payload and keeps its id instead; '
-    'with a dedup_window of 0 that never happens';
+    'the same dedup_key, no older than dedup_window if there is one, keeps its id and takes over what is given of '
+    'payload, run_at, priority, metadata, name and labels; with a dedup_window of 0 that never happens';
 
 CREATE FUNCTION recur.receive(
     provider     text,
@@ -51,7 +51,9 @@ CREATE FUNCTION recur.receive(
     AS 'MODULE_PATHNAME', 'receive_wrapper';
 COMMENT ON FUNCTION recur.receive IS
     'Stores what an HTTP front end has received as a dispatch, and returns its id: the body byte for byte in '
-    'raw_payload, the headers in payload, the content type in metadata';
+    'raw_payload, the headers in payload, the content type in metadata. A pending dispatch with the same dedup_key '
+    'takes them over; with a dedup_window, one that is running or has finished stands for the delivery as well, and '
+    'its id is returned';
 
 CREATE FUNCTION recur_internal.group_is_free(lock_group text, owner_id int, id uuid, claim timestamptz) RETURNS boolean
     LANGUAGE c VOLATILE STRICT COST 1000

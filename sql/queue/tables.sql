@@ -92,8 +92,9 @@ CREATE INDEX live_dispatches_leased ON recur_internal.live_dispatches (lease_exp
 -- At most one dispatch of an owner's lock group runs.
 CREATE UNIQUE INDEX live_dispatches_one_of_a_group_runs ON recur_internal.live_dispatches (lock_group, owner_id)
     WHERE status = 'running' AND lock_group IS NOT NULL;
-CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key)
-    WHERE status = 'pending' AND dedup_key IS NOT NULL;
+-- A key of one owner says nothing to another. Running dispatches are there for recur.receive.
+CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key, owner_id)
+    WHERE dedup_key IS NOT NULL;
 -- Rows of a queue come and go: vacuum must keep up.
 ALTER TABLE recur_internal.live_dispatches SET (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
@@ -205,6 +206,9 @@ CREATE INDEX finished_dispatches_of_action ON recur_internal.finished_dispatches
     WHERE action_id IS NOT NULL;
 CREATE INDEX finished_dispatches_in_database ON recur_internal.finished_dispatches (owner_id, finished_at)
     WHERE in_database;
+-- A delivery that is repeated after the first one has finished.
+CREATE INDEX finished_dispatches_received ON recur_internal.finished_dispatches (dedup_key, owner_id, created_at)
+    WHERE trigger = 'webhook' AND dedup_key IS NOT NULL;
 CREATE INDEX finished_dispatches_not_completed ON recur_internal.finished_dispatches (finished_at)
     WHERE status <> 'completed';
 

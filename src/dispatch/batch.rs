@@ -1,5 +1,6 @@
 //! One batch: lock, decide, write, announce. All in the caller's transaction.
 
+use super::duplicates::KeyLocks;
 use super::errors::{self, ActionError};
 use super::store::{self, DueCursor, LockedTimer};
 use super::write::{Ended, WritePath, Written, write};
@@ -17,19 +18,21 @@ use std::cell::Cell;
 type Instant = DateTime<Utc>;
 
 /// Which timers a batch takes.
-pub struct Scope {
+pub struct Scope<'a> {
     /// The instant that the batch works for.
     pub now: Instant,
     pub timers: Timers,
+    /// The locks of the transaction.
+    pub keys: &'a KeyLocks,
 }
 
-impl Scope {
+impl Scope<'_> {
     fn write(&self, locked: &[LockedTimer], share: usize, path: WritePath) -> Written {
         let mode = match self.timers {
             Timers::Due { .. } => Mode::Due,
             Timers::Ahead(ahead) => Mode::Stage { until: ahead.until },
         };
-        write(locked, share, self.now, mode, path)
+        write(locked, share, self.now, mode, self.keys, path)
     }
 }
 
@@ -66,6 +69,8 @@ pub struct Batch {
     pub last: Option<DueCursor>,
     /// How many timers were left for later: to their instant instead of being staged, or until their rows are free.
     pub left: usize,
+    /// True if some of them were left because one transaction locks only a limited number of keys.
+    pub lacks_locks: bool,
     /// True if no timer could be locked in time, so that it is unknown which are due.
     pub timed_out: bool,
     pub lateness: Vec<Lateness>,
@@ -76,7 +81,7 @@ pub struct Batch {
 impl Batch {
     /// May more timers be due?
     pub fn has_more(&self) -> bool {
-        self.is_full || self.is_still_due
+        self.is_full || self.is_still_due || self.lacks_locks
     }
 
     fn timed_out() -> Batch {
@@ -105,6 +110,7 @@ impl Batch {
         self.ended.extend(written.ended);
         self.is_still_due |= written.is_still_due;
         self.left += written.left;
+        self.lacks_locks |= written.lacks_locks;
         self.lateness.extend(written.lateness);
         let earlier = self.available_later.into_iter();
         self.available_later = earlier.chain(written.available_later).min();
@@ -118,6 +124,7 @@ pub fn run(scope: &Scope) -> Batch {
     let mut errors: Vec<ActionError> = Vec::new();
     // One subtransaction both locks and advances a timer: with two, the row would need a multixact.
     let has_locked = Cell::new(false);
+    let keys_left = scope.keys.left();
     let together = attempt(LONGEST_LOCK_WAIT_MILLIS, || {
         let (batch, locked) = lock(scope, limit);
         has_locked.set(true);
@@ -133,7 +140,10 @@ pub fn run(scope: &Scope) -> Batch {
             return Batch::timed_out();
         }
         // A row is at fault, or locked elsewhere. Written one by one, the others succeed.
-        Err(_) => run_one_by_one(scope, limit, &mut errors),
+        Err(_) => {
+            scope.keys.restore(keys_left);
+            run_one_by_one(scope, limit, &mut errors)
+        }
     };
     batch.failed = errors.len();
     errors::record(errors, scope.now);

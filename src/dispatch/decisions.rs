@@ -1,12 +1,14 @@
 //! Decides what happens to the timers of a batch. The decision itself is in the crate recur-core.
 
+use super::duplicates::{self, Candidate, Dedup, Found, KeyLocks, Locking, MOST_KEYS};
 use super::errors::ActionError;
 use super::store::{self, Definition, LockedTimer};
 use crate::queue::runs;
 use crate::runtime::settings;
 use chrono::{DateTime, Utc};
-use recur_core::decide::{self, Decision, Due, Mode};
+use recur_core::decide::{self, Decision, Due, Duplicates, Mode};
 use recur_core::definition::{self, Compiled};
+use recur_core::dispatch_id;
 use recur_core::policy::{Horizon, Policy};
 use recurrence::ScheduleCache;
 use std::cell::RefCell;
@@ -32,19 +34,27 @@ struct Evaluated<'a> {
     owner_id: i32,
     weight: usize,
     definition: Compiled,
+    dedup: Option<Dedup<'a>>,
 }
 
-/// Decides for each timer. Timers that are left to their instant, and those of invalid definitions, have no decision;
-/// errors of definitions are added to `errors`. Each timer fires at most `share` occurrences, fewer if their payloads
-/// are large.
+/// What happens to the timers of a batch.
+pub struct Decisions<'a> {
+    pub decided: Vec<Decided<'a>>,
+    pub duplicates: Found,
+}
+
+/// Decides for each timer. Timers that are left to their instant or for later, and those of invalid definitions, have
+/// no decision; errors of definitions are added to `errors`. Each timer fires at most `share` occurrences, fewer if
+/// their payloads are large.
 pub fn decide_all<'a>(
     locked: &'a [LockedTimer],
-    definitions: &HashMap<Uuid, Definition>,
+    definitions: &'a HashMap<Uuid, Definition>,
     share: usize,
     now: DateTime<Utc>,
     mode: Mode,
+    keys: &KeyLocks,
     errors: &mut Vec<ActionError>,
-) -> Vec<Decided<'a>> {
+) -> Decisions<'a> {
     let evaluated = evaluate(locked, definitions, mode, errors);
     let unfinished = match mode {
         Mode::Due => {
@@ -61,7 +71,7 @@ pub fn decide_all<'a>(
         Mode::Stage { .. } => HashMap::new(),
     };
     let ahead = AheadByOwner::of(definitions);
-    let decisions = evaluated.iter().filter_map(|one| {
+    let decide = |one: &Evaluated, duplicates: Option<Duplicates>| {
         let counted = completed
             .get(&one.timer.action)
             .copied()
@@ -81,11 +91,58 @@ pub fn decide_all<'a>(
                 .get(&one.timer.action)
                 .copied()
                 .unwrap_or_default(),
-            share: share / one.weight,
+            duplicates,
+            share: match one.dedup {
+                Some(_) => share.min(MOST_KEYS) / one.weight,
+                None => share / one.weight,
+            },
         };
-        Some((one.timer, decide::decide(&due, now, mode)?))
+        decide::decide(&due, now, mode)
+    };
+    let first = evaluated.iter().filter_map(|one| {
+        let duplicates = one.dedup.map(|_| Duplicates::default());
+        Some((one, decide(one, duplicates)?))
     });
-    decisions.collect()
+    let first: Vec<(&Evaluated, Decision)> = first.collect();
+    let duplicates = find_duplicates(&first, definitions, keys);
+    let decided = first.into_iter().filter_map(|(one, decision)| {
+        if one.dedup.is_none() {
+            return Some((one.timer, decision));
+        }
+        let known = duplicates.of(one.timer.action)?;
+        let decision = match known == Duplicates::default() {
+            true => decision,
+            false => decide(one, Some(known))?,
+        };
+        Some((one.timer, decision))
+    });
+    Decisions {
+        decided: decided.collect(),
+        duplicates,
+    }
+}
+
+fn find_duplicates(
+    decisions: &[(&Evaluated, Decision)],
+    definitions: &HashMap<Uuid, Definition>,
+    keys: &KeyLocks,
+) -> Found {
+    let mut candidates = Vec::new();
+    for (one, decision) in decisions {
+        let action = one.timer.action;
+        let (Some(dedup), Some(definition)) = (one.dedup, definitions.get(&action)) else {
+            continue;
+        };
+        candidates.extend(decision.fire.iter().map(|occurrence| Candidate {
+            dispatch: dispatch_id::of_occurrence(action, *occurrence),
+            action,
+            occurrence: *occurrence,
+            definition,
+            dedup,
+            cancels_previous: decision.cancels_previous,
+        }));
+    }
+    duplicates::find(&candidates, Locking::Try(keys))
 }
 
 /// How many dispatches each action of an owner may have ahead of their time: what the owner may have, shared equally.
@@ -123,7 +180,7 @@ impl AheadByOwner {
 
 fn evaluate<'a>(
     locked: &'a [LockedTimer],
-    definitions: &HashMap<Uuid, Definition>,
+    definitions: &'a HashMap<Uuid, Definition>,
     mode: Mode,
     errors: &mut Vec<ActionError>,
 ) -> Vec<Evaluated<'a>> {
@@ -141,6 +198,7 @@ fn evaluate<'a>(
                 owner_id: stored.owner_id,
                 weight: stored.weight(),
                 definition,
+                dedup: Dedup::of(stored),
             }),
             // An invalid definition can still be mended before its instant.
             Err(_) if mode != Mode::Due => {}

@@ -1,5 +1,6 @@
 //! Dispatches that no schedule asked for: triggered by hand, or backfilled.
 
+use super::duplicates::{self, Dedup};
 use super::store::{self, Definition, NewDispatch};
 use crate::access::{self, Actor, Visible};
 use crate::alerts::alarms;
@@ -66,28 +67,39 @@ fn trigger(id: Option<PgUuid>, payload: Option<Jsonb>, overlap: Option<&str>) ->
     let (visible, actor) = (access::visible(), Actor::current());
     let _pins = PlannerPins::set();
     let dispatch = engine::as_engine(|| {
-        make_room(action, overlap, &visible, &actor)?;
-        insert_manual(action, payload, &visible, &actor)
+        let has_key = make_room(action, overlap, &visible, &actor)?;
+        let stand = has_key.then(|| duplicates::stand_in(action, payload, &actor));
+        match stand.flatten() {
+            Some(stand) => Ok(stand),
+            None => insert_manual(action, payload, &visible, &actor),
+        }
     });
     pg_uuid(dispatch.or_raise())
 }
 
 /// Follows the overlap policy: raises an error if a dispatch must give way to those that are unfinished, or cancels
-/// them. The lock on the timer keeps the dispatcher, and other sessions that trigger the action, away meanwhile.
+/// them. The lock on the timer keeps the dispatcher, and other sessions that trigger the action, away meanwhile. True
+/// if the action's dispatches have keys.
 fn make_room(
     action: Uuid,
     asked: Option<Overlap>,
     visible: &Visible,
     actor: &Actor,
-) -> Result<(), SqlError> {
+) -> Result<bool, SqlError> {
     let arguments = [pg_uuid(action).into(), visible.parameter().into()];
-    let read = |row: &Row| (row.required::<String>(1), row.required::<String>(2));
-    let (name, policy) = OVERLAP_POLICY
+    let read = |row: &Row| {
+        (
+            row.required::<String>(1),
+            row.required::<String>(2),
+            row.required::<bool>(3),
+        )
+    };
+    let (name, policy, has_key) = OVERLAP_POLICY
         .with(|query| query.row(&arguments, read))
         .ok_or_else(|| unknown_action(action))?;
     let policy = asked.map_or_else(|| policy.parse(), Ok)?;
     if !policy.needs_unfinished() {
-        return Ok(());
+        return Ok(has_key);
     }
     LOCK_TIMER
         .with(|query| query.row(&arguments, |_| ()))
@@ -111,7 +123,7 @@ fn make_room(
     if policy == Overlap::CancelPrevious {
         overlap::cancel_previous(vec![action], now, "the action was triggered", actor);
     }
-    Ok(())
+    Ok(has_key)
 }
 
 fn insert_manual(
@@ -212,7 +224,7 @@ fn backfill(
     let result = ResultSet::begin(call);
     let _pins = PlannerPins::set();
     let made = engine::as_engine(|| {
-        let made = dispatch_missing(action, range, most, &visible)?;
+        let made = dispatch_missing(action, range, most, &visible, &actor)?;
         if let Ok(made) = &made {
             note_backfill(action, made, &visible, &actor);
         }
@@ -319,6 +331,7 @@ fn dispatch_missing(
     range: Range,
     most: Most,
     visible: &Visible,
+    actor: &Actor,
 ) -> Result<Result<Vec<NewDispatch>, Nothing>, SqlError> {
     let arguments = [pg_uuid(action).into(), visible.parameter().into()];
     let timer = LOCK_TIMER
@@ -330,28 +343,24 @@ fn dispatch_missing(
         .ok_or_else(|| unknown_action(action))?;
     let recurrence = compile(&definition)?;
     let places = most.places(action, &definition, run_count);
-    let limit = places.map_or(most.limit, |places| places.min(most.limit));
+    let most = match Dedup::of(&definition) {
+        Some(_) => most.limit.min(duplicates::MOST_BACKFILLED),
+        None => most.limit,
+    };
+    let limit = places.map_or(most, |places| places.min(most));
     if limit == 0 {
         return Ok(Err(Nothing::NoRunLeft));
     }
-    let mut made: Vec<NewDispatch> = Vec::new();
-    let mut found = 0;
-    let mut after = range.from - TimeDelta::microseconds(1);
-    while made.len() < limit {
-        check_for_interrupts!();
-        let page: Vec<Instant> = recurrence
-            .occurrences_after(after)
-            .map(|occurrence| occurrence.at)
-            // From next_run_at on, the dispatcher dispatches.
-            .take_while(|at| *at <= range.until && next_run_at.is_none_or(|next| *at < next))
-            .take(PAGE)
-            .collect();
-        found += page.len();
-        made.extend(insert_page(action, &definition, &page, limit - made.len()));
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = *last,
-            _ => break,
-        }
+    let just_before = range.from - TimeDelta::microseconds(1);
+    let occurrences = recurrence
+        .occurrences_after(just_before)
+        .map(|occurrence| occurrence.at)
+        // From next_run_at on, the dispatcher dispatches.
+        .take_while(|at| *at <= range.until && next_run_at.is_none_or(|next| *at < next));
+    let pages = insert_pages(action, &definition, occurrences, limit, actor);
+    let Pages { made, found, .. } = pages;
+    if pages.duplicates > 0 && made.is_empty() {
+        return Ok(Ok(made));
     }
     let Some(latest) = made.last() else {
         let backfill = Backfill {
@@ -396,12 +405,54 @@ fn compile(definition: &Definition) -> Result<Recurrence, SqlError> {
     Ok(compiled.recurrence)
 }
 
+/// What a backfill did with the occurrences that it looked at.
+#[derive(Default)]
+struct Pages {
+    made: Vec<NewDispatch>,
+    found: usize,
+    duplicates: usize,
+}
+
+/// Inserts dispatches until there are as many as may be, duplicates included.
+fn insert_pages(
+    action: Uuid,
+    definition: &Definition,
+    mut occurrences: impl Iterator<Item = Instant>,
+    limit: usize,
+    actor: &Actor,
+) -> Pages {
+    let mut pages = Pages::default();
+    while pages.made.len() + pages.duplicates < limit {
+        check_for_interrupts!();
+        let page: Vec<Instant> = occurrences.by_ref().take(PAGE).collect();
+        pages.found += page.len();
+        let left = limit - pages.made.len() - pages.duplicates;
+        let (inserted, duplicates) = insert_page(action, definition, &page, left, actor);
+        pages.made.extend(inserted);
+        pages.duplicates += duplicates;
+        if page.len() < PAGE {
+            break;
+        }
+    }
+    if pages.duplicates > 0 {
+        error::notice(
+            format!(
+                "{} occurrences have the dedup_key of a pending dispatch",
+                pages.duplicates
+            ),
+            Some("Set dedup_window of the action to 0 for a dispatch of each occurrence."),
+        );
+    }
+    pages
+}
+
 fn insert_page(
     action: Uuid,
     definition: &Definition,
     page: &[Instant],
     limit: usize,
-) -> Vec<NewDispatch> {
+    actor: &Actor,
+) -> (Vec<NewDispatch>, usize) {
     let ids = page
         .iter()
         .map(|at| dispatch_id::of_occurrence(action, *at));
@@ -420,9 +471,10 @@ fn insert_page(
         .filter(|one| !existing.contains(&one.id))
         .take(limit)
         .collect();
+    let duplicates = duplicates::drop_backfilled(&mut new, definition, actor);
     let inserted = store::backfill_dispatches(&new);
     // A report may have moved a dispatch to the history between the two statements.
     let removed = store::remove_repeated(inserted.iter().copied().collect());
     new.retain(|one| inserted.contains(&one.id) && !removed.contains(&one.id));
-    new
+    (new, duplicates)
 }

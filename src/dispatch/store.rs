@@ -171,6 +171,10 @@ pub struct Definition {
     pub counts_completed: bool,
     /// The bytes that payload and metadata take in each dispatch.
     size: i32,
+    pub dedup_key: Option<String>,
+    /// Without one, a setting decides.
+    pub dedup_window: Option<TimeDelta>,
+    pub on_duplicate: Option<String>,
 }
 
 impl Definition {
@@ -186,6 +190,23 @@ impl Definition {
 
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    pub fn action_type(&self) -> &str {
+        &self.action_type
+    }
+
+    /// Can the dispatch of one carry the payload of the other?
+    pub fn does_the_same_as(&self, other: &Definition) -> bool {
+        self.provider == other.provider && self.action_type == other.action_type
     }
 
     /// The part that a decision depends on.
@@ -247,6 +268,9 @@ impl Definition {
             owner_id: row.required(23),
             counts_completed: row.required(24),
             size: row.required(25),
+            dedup_key: row.get(26),
+            dedup_window: span(27),
+            on_duplicate: row.get(28),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `recur.tick`: what the dispatcher does, callable from anywhere.
 
 use super::batch::{self, Scope, Timers};
+use super::duplicates::KeyLocks;
 use super::write::Ended;
 use crate::alerts::alarms;
 use crate::pg::error::{OrRaise, SqlError};
@@ -51,11 +52,14 @@ fn tick(
         let mut counts = [0; 4];
         let mut from = DateTime::UNIX_EPOCH;
         let mut is_still_due = false;
+        // Actions for which none is left are left to the next call.
+        let keys = KeyLocks::new();
         loop {
             check_for_interrupts!();
             let batch = batch::run(&Scope {
                 now,
                 timers: Timers::Due { from },
+                keys: &keys,
             });
             if batch.last.is_some() {
                 stats::count_batch(batch.counts(), &batch.lateness);

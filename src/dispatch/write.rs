@@ -1,6 +1,7 @@
 //! Writes what was decided for the timers of a batch: dispatches, advanced timers, events and announcements.
 
-use super::decisions::{self, Decided};
+use super::decisions::{self, Decided, Decisions};
+use super::duplicates::{Found, KeyLocks};
 use super::errors::ActionError;
 use super::store::{self, Advance, Definition, LockedTimer, NewDispatch};
 use crate::access::Actor;
@@ -38,6 +39,8 @@ pub struct Written {
     pub ended: Vec<Ended>,
     pub is_still_due: bool,
     pub left: usize,
+    /// True if some were left because the transaction may lock no more keys.
+    pub lacks_locks: bool,
     pub lateness: Vec<Lateness>,
     pub available_later: Option<Instant>,
     /// Actions that can't be evaluated, and why.
@@ -64,6 +67,7 @@ pub fn write(
     share: usize,
     now: Instant,
     mode: Mode,
+    keys: &KeyLocks,
     path: WritePath,
 ) -> Written {
     let mut written = Written::default();
@@ -71,9 +75,20 @@ pub fn write(
         return written;
     }
     let definitions = store::read_definitions(locked.iter().map(|timer| timer.action).collect());
-    let decisions =
-        decisions::decide_all(locked, &definitions, share, now, mode, &mut written.errors);
+    let Decisions {
+        decided: decisions,
+        duplicates,
+    } = decisions::decide_all(
+        locked,
+        &definitions,
+        share,
+        now,
+        mode,
+        keys,
+        &mut written.errors,
+    );
     written.left = locked.len() - decisions.len();
+    written.lacks_locks = duplicates.lacks_locks;
 
     let mut new = new_dispatches(&decisions, &definitions, now);
     let cancelling = decisions
@@ -87,6 +102,7 @@ pub fn write(
         &Actor::worker(),
     );
     insert(&mut new, locked, &definitions, path);
+    duplicates.merge(None);
     written.dispatched = new.len();
     let clock = clock::now();
     written.lateness = lateness(&new, now, clock);
@@ -96,7 +112,7 @@ pub fn write(
         WritePath::Optimistic => store::advance_locked_timers(&advances),
         WritePath::Verified => store::advance_timers(&advances),
     }
-    record_events(&decisions, &new, &definitions, &mut written);
+    record_events(&decisions, &duplicates, &new, &definitions, &mut written);
     let logged = new.iter();
     lines::dispatched(
         "schedule",
@@ -246,6 +262,7 @@ fn name_ended(ended: &mut [Ended]) {
 
 fn record_events(
     decisions: &[Decided],
+    duplicates: &Found,
     new: &[NewDispatch],
     definitions: &HashMap<Uuid, Definition>,
     written: &mut Written,
@@ -254,12 +271,15 @@ fn record_events(
     for (timer, decision) in decisions {
         for skipped in &decision.skipped {
             written.skipped += skipped.count;
-            let detail = json!({
+            let mut detail = json!({
                 "reason": skipped.reason.as_str(),
                 "from": rfc3339(skipped.from),
                 "until": rfc3339(skipped.until),
                 "count": skipped.count,
             });
+            if let Some(stand) = duplicates.stand(timer.action, skipped.reason) {
+                detail["dispatch_id"] = stand.to_string().into();
+            }
             events.add(timer.action, EventKind::Skipped, &detail);
         }
         if let Then::End(reason) = decision.then {

@@ -1,23 +1,25 @@
 //! One-time dispatches: enqueued by a program, or received from outside.
 
-use super::{announce, limits};
+use super::announce::{self, ANNOUNCED_COLUMNS, Announceable};
+use super::dedup::{self, KeyLock};
+use super::limits;
 use crate::access;
 use crate::commands;
-use crate::pg::advisory::{self, Space};
-use crate::pg::error::{OrRaise, SqlError, given};
+use crate::pg::error::{self, OrRaise, SqlError, given};
 use crate::pg::interval;
 use crate::pg::jsonb::Jsonb;
 use crate::pg::jsonb_object::{self, Part};
 use crate::pg::planner::PlannerPins;
-use crate::pg::query::{pg_uuid, queries};
+use crate::pg::query::{Row, pg_uuid, queries};
 use crate::pg::time;
 use crate::runtime::environment::environment;
 use crate::runtime::{clock, engine, home, wakeup};
 use chrono::{DateTime, Utc};
-use pgrx::datum::{Interval, TimestampWithTimeZone, Uuid as PgUuid};
+use pgrx::datum::{DatumWithOid, Interval, TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::prelude::*;
 use recur_core::action::{
     Column, DefaultValue, Interval as Span, Invalid, Json, Value, check_bytes, checked,
+    window_without_key,
 };
 use recur_core::command;
 use recur_core::dispatch_id;
@@ -28,18 +30,20 @@ queries! {
     INSERT_ENQUEUED = "queue/queries/insert_enqueued.sql"
         (UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, BYTEAOID,
          JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID, TEXTOID, JSONBOID);
-    MERGE_DUPLICATE = "queue/queries/merge_duplicate.sql"
+    MERGE_DUPLICATE = "queue/queries/merge_duplicate.sql" {announced: ANNOUNCED_COLUMNS}
         (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, BYTEAOID, JSONBOID,
-         TEXTOID, JSONBOID);
+         TEXTOID, JSONBOID, TIMESTAMPTZOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID);
+    RECEIVED_BEFORE = "queue/queries/received_before.sql"
+        (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INTERVALOID);
 }
 
-/// A dispatch to be enqueued. Columns that actions have, too, have the defaults and the checks of actions. Metadata and
-/// lease are NULL for the default.
+/// A dispatch to be enqueued, checked. Columns that actions have, too, have the defaults and the checks of actions.
+/// What was not given is None: a merge leaves it as it is.
 struct OneTime {
     trigger: &'static str,
     provider: String,
     action_type: String,
-    payload: Jsonb,
+    payload: Option<Jsonb>,
     raw_payload: Option<Vec<u8>>,
     run_at: Option<DateTime<Utc>>,
     namespace: String,
@@ -48,10 +52,10 @@ struct OneTime {
     dedup_key: Option<String>,
     dedup_window: Option<Interval>,
     metadata: Option<Jsonb>,
-    priority: i32,
+    priority: Option<i32>,
     lock_group: Option<String>,
     notify_channel: Option<String>,
-    max_attempts: i32,
+    max_attempts: Option<i32>,
     retry_backoff: Option<Jsonb>,
     lease: Option<Interval>,
     name: Option<String>,
@@ -82,23 +86,24 @@ fn enqueue(
     labels: Option<Jsonb>,
 ) -> PgUuid {
     let run_at = run_at.map(|at| time::instant("run_at", at).or_raise());
+    let has_key = dedup_key.is_some();
     let dispatch = OneTime {
         trigger: "enqueue",
         provider: required(Column::Provider, provider),
         action_type: required(Column::ActionType, action_type),
-        payload: any_json("payload", payload),
+        payload: payload.inspect(|payload| check_size("payload", payload)),
         raw_payload: None,
         run_at,
         namespace: required(Column::Namespace, namespace),
         tenant: required(Column::Tenant, tenant),
         subject: optional(Column::Subject, subject),
         dedup_key: optional(Column::DedupKey, dedup_key),
-        dedup_window: dedup_window.inspect(check_window),
+        dedup_window: dedup_window.inspect(|window| check_window(window, has_key)),
         metadata: metadata.inspect(|metadata| check(Column::Metadata, Value::Json(*metadata))),
-        priority: int_or_default(Column::Priority, priority),
+        priority: priority.inspect(|number| check_int(Column::Priority, *number)),
         lock_group: optional(Column::LockGroup, lock_group),
         notify_channel: optional(Column::NotifyChannel, notify_channel),
-        max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
+        max_attempts: max_attempts.inspect(|number| check_int(Column::MaxAttempts, *number)),
         retry_backoff: retry_backoff
             .inspect(|backoff| check(Column::RetryBackoff, Value::Json(*backoff))),
         lease: lease.inspect(|lease| check(Column::Lease, Value::Interval(interval::parts(lease)))),
@@ -181,7 +186,9 @@ fn receive(
     let raw_payload = given("raw_payload", raw_payload)
         .map_err(missing)
         .or_raise();
-    let headers = any_json("headers", headers);
+    let headers = headers.unwrap_or_else(|| Jsonb::from_text("{}"));
+    check_size("headers", &headers);
+    let has_key = dedup_key.is_some();
     let metadata = content_type.map(|content_type| {
         check_content_type(&content_type);
         let metadata = serde_json::json!({ "content_type": content_type });
@@ -191,19 +198,19 @@ fn receive(
         trigger: "webhook",
         provider: required(Column::Provider, provider),
         action_type: required(Column::ActionType, action_type),
-        payload: jsonb_object::object(vec![("headers", Part::Json(headers))]),
+        payload: Some(jsonb_object::object(vec![("headers", Part::Json(headers))])),
         raw_payload: Some(raw_payload),
         run_at: None,
         namespace: required(Column::Namespace, namespace),
         tenant: required(Column::Tenant, tenant),
         subject: optional(Column::Subject, subject),
         dedup_key: optional(Column::DedupKey, dedup_key),
-        dedup_window: dedup_window.inspect(check_window),
+        dedup_window: dedup_window.inspect(|window| check_window(window, has_key)),
         metadata,
-        priority: int_or_default(Column::Priority, priority),
+        priority: priority.inspect(|number| check_int(Column::Priority, *number)),
         lock_group: optional(Column::LockGroup, lock_group),
         notify_channel: None,
-        max_attempts: int_or_default(Column::MaxAttempts, max_attempts),
+        max_attempts: max_attempts.inspect(|number| check_int(Column::MaxAttempts, *number)),
         retry_backoff: None,
         lease: None,
         name: optional(Column::Name, name),
@@ -218,7 +225,8 @@ impl OneTime {
         let is_command = self.provider == command::PROVIDER;
         if is_command {
             commands::check_author(access::caller(), owner_id).or_raise();
-            commands::check_payload(&self.action_type, &self.payload).or_raise();
+            let payload = given("payload", self.payload).or_raise();
+            commands::check_payload(&self.action_type, &payload).or_raise();
         }
         let writer = is_command.then(access::caller_name);
         let _pins = PlannerPins::set();
@@ -238,32 +246,77 @@ impl OneTime {
     /// first.
     fn merge(&self, owner_id: i32) -> Option<Uuid> {
         let key = self.dedup_key.as_deref()?;
-        let window = self.dedup_window.as_ref();
-        if window.is_some_and(|window| interval::parts(window) == Span::ZERO) {
+        let window = dedup::window(self.dedup_window, &self.namespace);
+        if window.is_some_and(|window| interval::parts(&window) == Span::ZERO) {
             return None;
         }
-        let names = [&self.namespace, &self.tenant, key];
-        let bytes = names
-            .into_iter()
-            .flat_map(|name| name.bytes().chain([0x1f]));
-        let hash = advisory::key(bytes) as u32;
-        advisory::lock(Space::DedupKey, advisory::owned_key(owner_id, hash));
-        let arguments = [
+        KeyLock::of(owner_id, &self.namespace, &self.tenant, key).take();
+        let mut arguments = self.identity(key, owner_id);
+        arguments.extend(self.to_merge(window));
+        let read = |row: &Row| (Announceable::read(row), row.required::<String>(9));
+        if let Some((merged, left_out)) = MERGE_DUPLICATE.with(|query| query.row(&arguments, read))
+        {
+            self.announce_merged(&merged);
+            if !left_out.is_empty() {
+                let message = format!(
+                    "merged with a pending dispatch of the same dedup_key, which keeps its own {left_out}"
+                );
+                error::notice(
+                    message,
+                    Some("Use another dedup_key for a dispatch of its own."),
+                );
+            }
+            return Some(merged.id);
+        }
+        // A delivery that is repeated is one, also if its dispatch has been claimed or has finished meanwhile.
+        let window = window.filter(|_| self.raw_payload.is_some())?;
+        let mut arguments = self.identity(key, owner_id);
+        arguments.push(window.into());
+        RECEIVED_BEFORE.with(|query| query.row(&arguments, |row| row.uuid(1)))
+    }
+
+    /// What a dispatch has in common with its duplicates: $1 to $6 of both statements.
+    fn identity<'a>(&'a self, key: &'a str, owner_id: i32) -> Vec<DatumWithOid<'a>> {
+        vec![
             key.into(),
             self.namespace.as_str().into(),
             self.tenant.as_str().into(),
             owner_id.into(),
             self.provider.as_str().into(),
             self.action_type.as_str().into(),
+        ]
+    }
+
+    /// What is merged, and what is compared: $7 to $21.
+    fn to_merge(&self, window: Option<Interval>) -> [DatumWithOid<'_>; 15] {
+        [
             self.trigger.into(),
-            window.cloned().into(),
+            window.into(),
             self.payload.into(),
             self.raw_payload.clone().into(),
             self.metadata.into(),
             self.name.as_deref().into(),
             self.labels.into(),
-        ];
-        MERGE_DUPLICATE.with(|query| query.row(&arguments, |row| row.uuid(1)))
+            self.run_at.map(time::timestamptz).into(),
+            self.priority.into(),
+            self.subject.as_deref().into(),
+            self.lock_group.as_deref().into(),
+            self.notify_channel.as_deref().into(),
+            self.max_attempts.into(),
+            self.retry_backoff.into(),
+            self.lease.into(),
+        ]
+    }
+
+    /// A dispatch that was moved is announced at its new time, as a new one is.
+    fn announce_merged(&self, merged: &Announceable) {
+        match self.run_at {
+            Some(run_at) if run_at > clock::now() => {
+                wakeup::available_on_commit(time::to_micros(run_at));
+            }
+            Some(_) => announce::announce(merged.announcement().as_slice()),
+            None => {}
+        }
     }
 
     fn insert(self, owner_id: i32) -> Uuid {
@@ -280,14 +333,16 @@ impl OneTime {
             self.subject.into(),
             self.provider.as_str().into(),
             self.action_type.as_str().into(),
-            self.payload.into(),
+            self.payload
+                .unwrap_or_else(|| Jsonb::from_text("{}"))
+                .into(),
             self.raw_payload.into(),
             self.metadata.into(),
             self.dedup_key.into(),
-            self.priority.into(),
+            int_or_default(Column::Priority, self.priority).into(),
             self.lock_group.into(),
             self.notify_channel.as_deref().into(),
-            self.max_attempts.into(),
+            int_or_default(Column::MaxAttempts, self.max_attempts).into(),
             self.retry_backoff.into(),
             self.lease.into(),
             self.name.into(),
@@ -329,10 +384,12 @@ fn check_content_type(content_type: &str) {
     }
 }
 
-fn check_window(window: &Interval) {
-    interval::parts(window)
-        .check("dedup_window", true)
-        .or_raise();
+fn check_window(window: &Interval, has_key: bool) {
+    let window = interval::parts(window);
+    window.check("dedup_window", true).or_raise();
+    if !has_key {
+        SqlError::from(window_without_key(&window.to_string())).raise();
+    }
 }
 
 /// A text that must have a value: the one given, or else the default of the column.
@@ -354,23 +411,22 @@ fn optional(column: Column, given: Option<String>) -> Option<String> {
     given.inspect(|text| check(column, Value::Text(text.clone())))
 }
 
-/// A JSON value of any type; an empty object where none is given.
-fn any_json(argument: &str, given: Option<Jsonb>) -> Jsonb {
-    let json = given.unwrap_or_else(|| Jsonb::from_text("{}"));
-    check_bytes(argument, json.size(), &environment()).or_raise();
-    json
+/// JSON of any type is right, up to a size.
+fn check_size(argument: &str, given: &Jsonb) {
+    check_bytes(argument, given.size(), &environment()).or_raise();
 }
 
 fn optional_labels(given: Option<Jsonb>) -> Option<Jsonb> {
     given.inspect(|labels| check(Column::Labels, Value::Json(*labels)))
 }
 
+fn check_int(column: Column, given: i32) {
+    check(column, Value::Int(given.into()));
+}
+
 fn int_or_default(column: Column, given: Option<i32>) -> i32 {
-    let number = match (given, column.spec().default) {
-        (Some(number), _) => i64::from(number),
-        (None, DefaultValue::Int(number)) => number,
-        (None, _) => SqlError::from(Invalid::missing(column.name())).raise(),
-    };
-    check(column, Value::Int(number));
-    i32::try_from(number).unwrap_or(0)
+    given.unwrap_or_else(|| match column.spec().default {
+        DefaultValue::Int(number) => i32::try_from(number).unwrap_or(0),
+        _ => SqlError::from(Invalid::missing(column.name())).raise(),
+    })
 }

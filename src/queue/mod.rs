@@ -4,6 +4,7 @@
 
 pub mod announce;
 mod claim;
+pub mod dedup;
 mod enqueue;
 pub mod finish;
 pub mod limits;

@@ -6,6 +6,7 @@ use super::context::{Interruption, WorkerContext};
 use super::herds::Herds;
 use super::summary::Summary;
 use crate::dispatch::batch::{self, Ahead, Batch, Scope, Timers};
+use crate::dispatch::duplicates::KeyLocks;
 use crate::dispatch::store::{self, DueCursor};
 use crate::pg::index_scan::LowerBound;
 use crate::pg::time::{self, after};
@@ -177,17 +178,20 @@ impl Dispatcher {
             let next_instant = || store::next_instant(LowerBound::At(low_water));
             let peeked = (!may_be_due).then(next_instant);
             let nothing_is_due = peeked.is_some_and(|next| next.is_none_or(|next| next > now));
+            let keys = KeyLocks::new();
             let due = match nothing_is_due {
                 true => Batch::default(),
                 false => batch::run(&Scope {
                     now,
                     timers: Timers::Due { from },
+                    keys: &keys,
                 }),
             };
             let staged = staging.map(|staging| {
                 batch::run(&Scope {
                     now,
                     timers: Timers::Ahead(staging.ahead()),
+                    keys: &keys,
                 })
             });
             let later = due.available_later.into_iter();

@@ -46,6 +46,22 @@ choice! {
 }
 
 choice! {
+    /// What to do with an occurrence while a dispatch with the same key is pending.
+    ///
+    /// ```
+    /// use recur_core::policy::OnDuplicate;
+    ///
+    /// assert_eq!("skip".parse(), Ok(OnDuplicate::Skip));
+    /// ```
+    pub enum OnDuplicate in "on_duplicate" {
+        /// The pending dispatch gets the payload of the occurrence.
+        Merge = "merge",
+        /// The pending dispatch stays as it is.
+        Skip = "skip",
+    }
+}
+
+choice! {
     /// Which runs `max_runs` counts.
     ///
     /// ```

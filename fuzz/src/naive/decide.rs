@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use recur_core::decide::{
-    Decision, Due, EndReason, Mode, SkipReason, Skipped, StillAhead, Then, Unfinished,
+    Decision, Due, Duplicates, EndReason, Mode, SkipReason, Skipped, StillAhead, Then, Unfinished,
 };
 use recur_core::policy::{Horizon, Misfire, Overlap};
 
@@ -108,7 +108,8 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
         answer.skipped.extend(skipped(SkipReason::MaxRuns, beyond));
     }
     overlap(due, &mut answer);
-    let is_usable = due.policy.overlap == Overlap::Allow;
+    duplicates(due, &mut answer);
+    let is_usable = due.policy.overlap == Overlap::Allow && due.duplicates.is_none();
     let horizon = due.policy.horizon.filter(|_| is_usable);
     let mut is_full = false;
     if let Some(horizon) = horizon.filter(|_| settled >= now) {
@@ -201,6 +202,20 @@ fn overlap(due: &Due<'_>, answer: &mut Decision) {
         && !answer.fire.is_empty();
 }
 
+fn duplicates(due: &Due<'_>, answer: &mut Decision) {
+    let Duplicates { skipped, merged } = due.duplicates.unwrap_or_default();
+    for (reason, dropped) in [
+        (SkipReason::Duplicate, skipped),
+        (SkipReason::Merged, merged),
+    ] {
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            answer.fire.iter().partition(|at| dropped.contains(at));
+        answer.skipped.extend(self::skipped(reason, &gone));
+        answer.fire = kept;
+    }
+    answer.cancels_previous &= !answer.fire.is_empty();
+}
+
 fn then(due: &Due<'_>, fired: usize, settled: Instant) -> Then {
     let counted = due.run_count + fired as i64;
     if due.completed.is_none() && due.max_runs.is_some_and(|most| counted >= most) {
@@ -217,7 +232,9 @@ fn then(due: &Due<'_>, fired: usize, settled: Instant) -> Then {
 }
 
 fn ahead_of_it(due: &Due<'_>, now: Instant, until: Instant) -> Option<Decision> {
-    let depends = due.policy.overlap != Overlap::Allow || due.policy.horizon.is_some();
+    let depends = due.policy.overlap != Overlap::Allow
+        || due.policy.horizon.is_some()
+        || due.duplicates.is_some();
     let is_counted_later = due.completed.is_some() && due.max_runs.is_some();
     if depends || is_counted_later || due.next_run_at <= now {
         return None;

@@ -6,7 +6,7 @@ use crate::target::Signature;
 use crate::targets::values::uuid;
 use chrono::{DateTime, TimeDelta, Utc};
 use recur_core::backoff::RetryBackoff;
-use recur_core::decide::{Decision, Due, EndReason, Mode, Then, Unfinished};
+use recur_core::decide::{Decision, Due, Duplicates, EndReason, Mode, Then, Unfinished};
 use recur_core::policy::{Horizon, Misfire, Overlap, Policy};
 use recur_core::report::{Outcome, Running};
 use recurrence::{Bounds, OnFold, OnGap, Recurrence, Schedule, Zone};
@@ -108,6 +108,7 @@ pub fn decide(input: &Input) -> Signature {
             running: choices.one_in(2),
             stale: choices.one_in(2),
         },
+        duplicates: choices.one_in(4).then(Duplicates::default),
     };
     // The walk is long where occurrences are close: at most some hours.
     let now = match choices.below(5) {
@@ -122,6 +123,21 @@ pub fn decide(input: &Input) -> Signature {
         },
         _ => Mode::Due,
     };
+    // Some of what fires at first are duplicates.
+    let first = recur_core::decide::decide(&due, now, mode).filter(|_| due.duplicates.is_some());
+    let [mut skipped, mut merged] = [Vec::new(), Vec::new()];
+    for occurrence in first.into_iter().flat_map(|decision| decision.fire) {
+        match choices.below(3) {
+            0 => skipped.push(occurrence),
+            1 => merged.push(occurrence),
+            _ => {}
+        }
+    }
+    let duplicates = due.duplicates.map(|_| Duplicates {
+        skipped: &skipped,
+        merged: &merged,
+    });
+    let due = Due { duplicates, ..due };
     let decision = recur_core::decide::decide(&due, now, mode);
     let expected = naive::decide::decide(&due, now, mode);
     assert_eq!(decision, expected, "{due:?} at {now} with {mode:?}");

@@ -8,6 +8,8 @@ SELECT d.id, d.schedule::text, d.timezone::text, d.starts_at, d.ends_at, d.max_r
        (extract(epoch FROM d.horizon) * 1000000)::bigint, d.horizon_count,
        d.notify_channel, d.provider, d.action_type, d.namespace, d.tenant,
        d.keep_history = 'all', d.ctid, d.owner_id,
-       d.max_runs IS NOT NULL AND d.count_runs = 'completed', pg_column_size(d.payload) + pg_column_size(d.metadata)
+       d.max_runs IS NOT NULL AND d.count_runs = 'completed', pg_column_size(d.payload) + pg_column_size(d.metadata),
+       d.dedup_key, (extract(epoch FROM d.dedup_window) * 1000000)::bigint,
+       CASE WHEN d.dedup_key IS NOT NULL THEN d.on_duplicate END
   FROM recur_internal.definitions AS d
  WHERE d.id = ANY ($1)

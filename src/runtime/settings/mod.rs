@@ -117,6 +117,12 @@ settings! {
     /// Off by default: the dispatch itself shows that it was dispatched.
     RECORD_DISPATCHES: Switch = Switch::new(c"recur.record_dispatches", SetBy::Reload, false).per_namespace();
 
+    /// How long a dispatch stands for others with its dedup_key, where neither action nor call says; 0 for no window.
+    /// Without a window, enqueue and receive merge with a pending dispatch of any age, and each occurrence of an
+    /// action has a dispatch of its own.
+    DEDUP_WINDOW: Number = Number::new(c"recur.dedup_window", SetBy::Reload, 0, (0, i32::MAX))
+        .unit(GucFlags::UNIT_S).per_namespace();
+
     /// The time zone of an action that is created without one.
     /// An IANA name such as Europe/Berlin.
     DEFAULT_TIMEZONE: Text =
@@ -295,6 +301,12 @@ pub fn pause_after_errors() -> i32 {
 
 pub fn record_dispatches(namespace: Option<&str>) -> bool {
     RECORD_DISPATCHES.of(namespace)
+}
+
+/// How long a dispatch stands for others with its key, where nothing else says; None for no such time.
+pub fn dedup_window(namespace: &str) -> Option<Interval> {
+    let seconds = i64::from(DEDUP_WINDOW.of(Some(namespace)));
+    (seconds > 0).then(|| Interval::seconds(seconds))
 }
 
 pub fn default_timezone() -> String {

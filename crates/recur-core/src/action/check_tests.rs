@@ -176,6 +176,7 @@ fn choices() {
         (Column::OnDstFold, "first, second or both"),
         (Column::Misfire, "once, skip or all"),
         (Column::Overlap, "allow, skip, queue_one or cancel_previous"),
+        (Column::OnDuplicate, "merge or skip"),
         (Column::KeepHistory, "all, failures or none"),
     ] {
         for bad in ["maybe", "", "ALL"] {
@@ -196,6 +197,7 @@ fn intervals_may_be_zero_where_the_table_allows_it() {
     for (column, problem) in [
         (Column::Jitter, None),
         (Column::MisfireGrace, None),
+        (Column::DedupWindow, None),
         (Column::Lease, Some("longer than nothing")),
         (Column::Horizon, Some("longer than nothing")),
         (Column::MuteInterval, Some("longer than nothing")),

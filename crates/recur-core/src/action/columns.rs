@@ -1,7 +1,7 @@
 //! The columns of an action that can be set: their names, kinds and defaults. Everything else derives from this table.
 
 use super::interval::Interval;
-use crate::policy::{CountRuns, Misfire, Overlap};
+use crate::policy::{CountRuns, Misfire, OnDuplicate, Overlap};
 
 /// What to do with a local time that does not exist: the names of [`recurrence::OnGap`].
 pub const ON_DST_GAP: &[&str] = &["roll_forward", "skip"];
@@ -13,6 +13,8 @@ pub const MISFIRE: &[&str] = Misfire::NAMES;
 pub const COUNT_RUNS: &[&str] = CountRuns::NAMES;
 /// What to do while an earlier dispatch is unfinished.
 pub const OVERLAP: &[&str] = Overlap::NAMES;
+/// What to do while a dispatch with the same key is pending.
+pub const ON_DUPLICATE: &[&str] = OnDuplicate::NAMES;
 /// The default of overlap for an action with a context: its runs build on each other.
 pub const OVERLAP_WITH_CONTEXT: &str = Overlap::Skip.as_str();
 /// The default of overlap for an action without a context.
@@ -213,6 +215,10 @@ columns! {
     Metadata: "metadata", Kind::Labels, DefaultValue::Json("{}");
     /// A key for each dispatch, with placeholders.
     DedupKey: "dedup_key", Kind::Name, DefaultValue::Null;
+    /// How long a pending dispatch stands for others with its key; the default is a setting.
+    DedupWindow: "dedup_window", ANY_TIME, DefaultValue::Null;
+    /// While a dispatch with the same key is pending.
+    OnDuplicate: "on_duplicate", Kind::Choice(ON_DUPLICATE), DefaultValue::Text(OnDuplicate::Merge.as_str());
     /// Occurrences that were missed.
     Misfire: "misfire", Kind::Choice(MISFIRE), DefaultValue::Text(Misfire::Once.as_str());
     /// An occurrence older than this is not made up for. With misfire skip there is one, by default a minute.
@@ -341,7 +347,7 @@ mod tests {
             assert!(!MAINTAINED.contains(&column.name()), "{}", column.name());
         }
         let names: HashSet<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-        assert_eq!(names.len(), 47);
+        assert_eq!(names.len(), 49);
         assert_eq!(Column::named("Name"), None);
     }
 
@@ -401,9 +407,9 @@ mod tests {
             .collect();
         assert_eq!(
             nullable.join(" "),
-            "subject description starts_at ends_at max_runs dedup_key misfire_grace horizon horizon_count lock_group \
-             notify_channel primary_agent fallback_agent contact mute_interval error_threshold record_events \
-             late_after max_runtime max_silence context paused_reason"
+            "subject description starts_at ends_at max_runs dedup_key dedup_window misfire_grace horizon \
+             horizon_count lock_group notify_channel primary_agent fallback_agent contact mute_interval \
+             error_threshold record_events late_after max_runtime max_silence context paused_reason"
         );
     }
 }

@@ -119,6 +119,11 @@ impl<J: Json> Definition<J> {
                 Invalid::argument("name", self.name(), &problem).with_hint("Choose shorter names.")
             );
         }
+        if self.get(Column::DedupKey).is_null()
+            && let Some(window) = self.get(Column::DedupWindow).as_interval()
+        {
+            return Err(window_without_key(&window.to_string()));
+        }
         match (self.starts_at(), self.ends_at()) {
             (Some(start), Some(end)) if end < start => {
                 let problem = format!(
@@ -212,6 +217,13 @@ impl<J: Json> Definition<J> {
     pub fn has_horizon(&self) -> bool {
         self.horizon().is_some() || self.horizon_count().is_some()
     }
+}
+
+/// A window that no key goes with, of an action or of one dispatch.
+pub fn window_without_key(window: &str) -> Invalid {
+    let problem = "means nothing without a dedup_key";
+    Invalid::argument(Column::DedupWindow.name(), window, problem)
+        .with_hint("Give dedup_key as well, or leave dedup_window out.")
 }
 
 /// A default that stands in the table; None for one that is computed or missing.

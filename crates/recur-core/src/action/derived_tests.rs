@@ -1,4 +1,4 @@
-//! Columns that get a value because of another one: starts_at and misfire_grace.
+//! Columns that get a value because of another one: starts_at and misfire_grace. One that needs another: dedup_window.
 
 use super::fixtures::*;
 use super::{Action, Column, Interval, Value, create};
@@ -115,4 +115,22 @@ fn an_upsert_derives_the_same_again() {
         (Column::Schedule, "1h".into()),
     ]);
     assert!(change(&before, &given.for_upsert()).is_none());
+}
+
+#[test]
+fn a_window_needs_a_key() {
+    let (key, window) = (Column::DedupKey, Column::DedupWindow);
+    let given = || (window, Value::Interval(MINUTE));
+    let invalid = create(&arguments([given()]), now(), &environment()).unwrap_err();
+    assert_eq!(
+        invalid.message,
+        "invalid dedup_window \"00:01:00\": means nothing without a dedup_key"
+    );
+    let both = [(key, "k".into()), given()];
+    assert_eq!(created(both.clone(), window), MINUTE.into());
+    let invalid = update(&running(both), [(key, Value::Null)]).unwrap_err();
+    assert_eq!(
+        invalid.hint.as_deref(),
+        Some("Give dedup_key as well, or leave dedup_window out.")
+    );
 }

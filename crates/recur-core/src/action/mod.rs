@@ -46,7 +46,7 @@ pub use change::{Change, Update, Withdrawn};
 pub use changes::Changes;
 pub use check::{check_bytes, check_name, check_object, checked};
 pub use columns::{Column, DefaultValue, Kind, OVERLAP_WITHOUT_CONTEXT, Spec};
-pub use definition::Definition;
+pub use definition::{Definition, window_without_key};
 pub use demands::Demands;
 pub use effect::{Created, Deleted, create, delete, pause, resume};
 pub use environment::{Environment, Limits};

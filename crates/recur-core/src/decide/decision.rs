@@ -75,6 +75,10 @@ choice! {
         Overlap = "overlap",
         /// The unfinished dispatches may be the last that `max_runs` allows.
         MaxRuns = "max_runs",
+        /// A dispatch with the same key is pending.
+        Duplicate = "duplicate",
+        /// A pending dispatch with the same key has taken over its payload.
+        Merged = "merged",
     }
 }
 

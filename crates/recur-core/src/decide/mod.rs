@@ -45,6 +45,9 @@ pub struct Due<'a> {
     pub policy: Policy,
     /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`].
     pub unfinished: Unfinished,
+    /// Of an action that is deduplicated: its occurrences that are duplicates, none at first. Those that a first
+    /// decision fires are looked up, and a second decision drops the duplicates among them.
+    pub duplicates: Option<Duplicates<'a>>,
     /// At most this many occurrences fire in one decision, and at least one: the rest is still due. It bounds what a
     /// batch writes, whatever its actions say.
     pub share: usize,
@@ -60,6 +63,15 @@ pub struct Unfinished {
     /// At least one has failed and waits for its retry, long after its occurrence: it holds up no other, but can still
     /// be cancelled.
     pub stale: bool,
+}
+
+/// Occurrences whose key is that of a pending dispatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Duplicates<'a> {
+    /// Those that do not fire.
+    pub skipped: &'a [DateTime<Utc>],
+    /// Those whose payload the pending dispatch takes over.
+    pub merged: &'a [DateTime<Utc>],
 }
 
 impl Overlap {
@@ -99,6 +111,7 @@ pub enum Mode {
     ///
     /// Left to its instant is an action that
     /// - may overlap with itself only under conditions, because they are not known before the instant,
+    /// - is deduplicated, for the same reason,
     /// - has a horizon, which dispatches ahead by itself, or dispatches ahead,
     /// - ends with these occurrences, because it can still be paused or edited, and an ended action can't,
     /// - counts only completed runs, because it is known at the instant how many there are,
@@ -151,6 +164,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 ///         horizon: None,
 ///     },
 ///     unfinished: Unfinished::default(),
+///     duplicates: None,
 ///     share: 1,
 /// };
 /// let tomorrow = noon + TimeDelta::days(1);
@@ -212,7 +226,9 @@ impl Due<'_> {
         }
         self.keep_within_max_runs(&mut decision);
         self.yield_to_unfinished(&mut decision);
+        self.drop_duplicates(&mut decision);
         let horizon = self.policy.usable_horizon();
+        let horizon = horizon.filter(|_| self.duplicates.is_none());
         let mut is_ahead_full = false;
         if let Some(horizon) = horizon {
             is_ahead_full = self.fire_ahead(&mut decision, horizon, now, &mut settled_until);
@@ -232,6 +248,7 @@ impl Due<'_> {
         } = self.policy;
         let is_counted_later = self.completed.is_some() && self.max_runs.is_some();
         if overlap.needs_unfinished()
+            || self.duplicates.is_some()
             || horizon.is_some()
             || self.ahead.is_some()
             || is_counted_later
@@ -299,6 +316,24 @@ impl Due<'_> {
             }
         };
         decision.skip(SkipReason::Overlap, &dropped);
+    }
+
+    /// Drops what has the key of a pending dispatch. An occurrence that does not fire cancels nothing.
+    fn drop_duplicates(&self, decision: &mut Decision) {
+        let Some(duplicates) = self.duplicates else {
+            return;
+        };
+        for (reason, of_reason) in [
+            (SkipReason::Duplicate, duplicates.skipped),
+            (SkipReason::Merged, duplicates.merged),
+        ] {
+            let fire = std::mem::take(&mut decision.fire);
+            let (dropped, kept): (Vec<_>, Vec<_>) =
+                fire.into_iter().partition(|at| of_reason.contains(at));
+            decision.fire = kept;
+            decision.skip(reason, &dropped);
+        }
+        decision.cancels_previous &= !decision.fire.is_empty();
     }
 
     /// Drops what is more than the action may have. Where only completed runs count, the action goes on: an unfinished

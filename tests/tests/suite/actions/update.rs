@@ -65,6 +65,7 @@ fn null_clears_what_may_be_empty_and_is_refused_elsewhere() {
         "primary_agent",
         "fallback_agent",
         "dedup_key",
+        "dedup_window",
         "mute_interval",
         "error_threshold",
         "record_events",

@@ -2,6 +2,7 @@
 
 mod batches;
 mod concurrency;
+mod duplicates;
 mod firing;
 mod horizons;
 mod limits;

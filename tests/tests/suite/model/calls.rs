@@ -344,7 +344,9 @@ impl Driver {
     fn enqueue(&mut self, role: &'static str) {
         let key = self.pick(&[None, None, Some("k"), Some("l")]);
         let number = self.dice.roll(100) as i64;
-        let window = self.pick(&[None, Some("60 hours")]);
+        let window = self
+            .pick(&[None, Some("60 hours")])
+            .filter(|_| key.is_some());
         let (max_attempts, priority) = (self.pick(&[1, 2]), self.pick(&[0, 5]));
         let sql = "SELECT recur.enqueue('p', 'a', $1, dedup_key => $2, dedup_window => $3::text::interval,
                                         max_attempts => $4,
@@ -374,6 +376,7 @@ impl Driver {
             assert_eq!(id, latest, "a duplicate\n{}", self.last_calls());
             if let Some(one) = self.world.dispatches.get_mut(&latest) {
                 one.payload = number;
+                one.priority = priority;
             }
             return;
         }

@@ -4,6 +4,7 @@ mod agents;
 mod batches;
 mod claim;
 mod cursors;
+mod dedup;
 mod effects;
 mod enqueue;
 mod isolation;

@@ -248,6 +248,7 @@ fn live_through(cluster: &Cluster, admin: &mut Session) {
         format!("cancel('{}')", ids[5]),
         format!("retry('{}')", ids[2]),
         "enqueue('test', 'noop', dedup_key => 'k')".to_owned(),
+        "receive('test', 'noop', '', dedup_key => 'k', dedup_window => '1 hour')".to_owned(),
         "enqueue('test', 'noop')".to_owned(),
         format!("delete('{action}'::uuid)"),
         "recover('1 day')".to_owned(),

@@ -2,6 +2,7 @@
 
 mod completed;
 mod due;
+mod duplicates;
 mod horizon;
 mod staging;
 
@@ -26,6 +27,7 @@ struct Case {
     completed: Option<i64>,
     policy: Policy,
     unfinished: Unfinished,
+    duplicates: Option<Duplicates<'static>>,
     share: usize,
     now: &'static str,
 }
@@ -68,6 +70,7 @@ impl Case {
             completed: self.completed,
             policy: self.policy,
             unfinished: self.unfinished,
+            duplicates: self.duplicates,
             share: self.share,
         };
         decide(&due, at(self.now), mode)
@@ -95,6 +98,7 @@ const NOON: Case = Case {
         running: false,
         stale: false,
     },
+    duplicates: None,
     share: usize::MAX,
     now: "2030-01-01T12:00:00Z",
 };
@@ -154,5 +158,8 @@ fn reasons_are_stored_by_these_names() {
         kinds,
         ["action.exhausted", "action.expired", "action.no_next"]
     );
-    assert_eq!(SkipReason::NAMES, ["misfire", "overlap", "max_runs"]);
+    assert_eq!(
+        SkipReason::NAMES,
+        ["misfire", "overlap", "max_runs", "duplicate", "merged"]
+    );
 }
