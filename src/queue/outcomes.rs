@@ -3,7 +3,7 @@
 use crate::access::Actor;
 use crate::alerts::contacts::{self, Message, RECIPIENT_COLUMNS, RECIPIENT_WIDTH, Recipient};
 use crate::history::events::{self, DispatchEvent, WorkerEvents};
-use crate::pg::query::{Row, pg_uuids, queries};
+use crate::pg::query::{Row, fragment, pg_uuids, queries};
 use crate::runtime::{clock, settings};
 use chrono::{DateTime, Utc};
 use recur_core::decide::EndReason;
@@ -20,6 +20,31 @@ queries! {
         (UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID);
 }
 
+pub const SUBJECT_OF_ENQUEUED: &str = fragment!("queue/queries/subject_of_enqueued.sql");
+
+/// Namespace, tenant and subject of an enqueued dispatch that has one. Its events name them, so that
+/// `recur.forget_subject` finds them after the dispatch was purged; events of other dispatches name their action.
+#[derive(Clone)]
+pub struct Enqueued(Option<String>);
+
+impl Enqueued {
+    /// Reads the column that `SUBJECT_OF_ENQUEUED` selects.
+    pub fn read(row: &Row, ordinal: usize) -> Enqueued {
+        Enqueued(row.get(ordinal))
+    }
+
+    /// Adds them to the detail of an event.
+    pub fn named_in(&self, mut detail: serde_json::Value) -> serde_json::Value {
+        let named = self.0.as_deref().map(serde_json::from_str);
+        if let (Some(Ok(serde_json::Value::Object(mut named))), Some(detail)) =
+            (named, detail.as_object_mut())
+        {
+            detail.append(&mut named);
+        }
+        detail
+    }
+}
+
 /// A dispatch that has been moved to the history.
 pub struct Finished {
     /// The number of the report, counted from 0.
@@ -34,6 +59,7 @@ pub struct Finished {
     pub claimed_by: Option<String>,
     /// Which events are recorded, where that is not left to the setting.
     pub record_events: Option<String>,
+    pub enqueued: Enqueued,
 }
 
 /// Is an event of this kind recorded of a dispatch that says so, or leaves it to the setting?
@@ -123,7 +149,7 @@ fn record(
         dispatch: one.id,
         action: one.action,
         owner_id: one.owner_id,
-        detail: detail(one),
+        detail: one.enqueued.named_in(detail(one)),
     });
     events::record_dispatches(kind, &events.collect::<Vec<_>>(), actor);
 }
