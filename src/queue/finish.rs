@@ -129,6 +129,7 @@ fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finis
         claimed_by: row.get(9),
         record_events: row.get(10),
         enqueued: Enqueued::read(row, 11),
+        was_ahead: row.required(12),
     };
     query.with(|query| query.rows(arguments, read))
 }

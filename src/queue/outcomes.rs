@@ -4,7 +4,8 @@ use crate::access::Actor;
 use crate::alerts::contacts::{self, Message, RECIPIENT_COLUMNS, RECIPIENT_WIDTH, Recipient};
 use crate::history::events::{self, DispatchEvent, WorkerEvents};
 use crate::pg::query::{Row, fragment, pg_uuids, queries};
-use crate::runtime::{clock, settings};
+use crate::pg::time;
+use crate::runtime::{clock, settings, wakeup};
 use chrono::{DateTime, Utc};
 use recur_core::decide::EndReason;
 use recur_core::event::EventKind;
@@ -16,6 +17,7 @@ queries! {
     COUNT_COMPLETED = "queue/queries/count_completed.sql" (UUIDARRAYOID);
     LOCK_COMPLETED = "queue/queries/lock_completed.sql" (UUIDARRAYOID);
     END_COMPLETED = "queue/queries/end_completed.sql" {reason: EndReason::Exhausted.as_str()} (UUIDARRAYOID);
+    LOOK_AT_END = "queue/queries/look_at_end.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
     COUNT_FAILED = "queue/queries/count_failed.sql" {recipient: RECIPIENT_COLUMNS}
         (UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID);
 }
@@ -60,6 +62,8 @@ pub struct Finished {
     /// Which events are recorded, where that is not left to the setting.
     pub record_events: Option<String>,
     pub enqueued: Enqueued,
+    /// Was it generated long before its time? Herds are staged at most a minute ahead.
+    pub was_ahead: bool,
 }
 
 /// Is an event of this kind recorded of a dispatch that says so, or leaves it to the setting?
@@ -85,6 +89,21 @@ pub fn completed(finished: &[Finished], actor: &Actor) {
         actor,
         |one| json!({ "attempt": one.attempt, "claimed_by": one.claimed_by }),
     );
+    look_at_end(finished);
+}
+
+/// An action that has dispatched ahead ends when its last run is over: the dispatcher decides whether it is.
+fn look_at_end(finished: &[Finished]) {
+    let ahead = finished.iter().filter(|one| one.was_ahead);
+    let actions: Vec<Uuid> = ahead.filter_map(|one| one.action).collect();
+    if actions.is_empty() {
+        return;
+    }
+    let now = time::timestamptz(clock::now());
+    let arguments = [pg_uuids(actions).into(), now.into()];
+    if LOOK_AT_END.with(|query| query.execute(&arguments)) > 0 {
+        wakeup::due_on_commit(now.into());
+    }
 }
 
 /// Dispatches were cancelled, each for a reason or none.
@@ -95,6 +114,7 @@ pub fn cancelled(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor)
         actor,
         |one| json!({ "attempt": one.attempt, "reason": reasons.get(one.number) }),
     );
+    look_at_end(finished);
 }
 
 /// Dispatches have failed for good.
@@ -112,6 +132,7 @@ pub fn failed(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor) {
         actor,
         |one| json!({ "attempt": one.attempt, "error": reason(one), "claimed_by": one.claimed_by }),
     );
+    look_at_end(finished);
     let of_actions = || finished.iter().filter(|one| one.action.is_some());
     if of_actions().next().is_none() {
         return;

@@ -94,10 +94,11 @@ pub fn decide(input: &Input) -> Signature {
         _ => occurrence.unwrap_or(from),
     };
     let run_count = choices.below(5) as i64;
-    let due = Due {
+    let mut due = Due {
         recurrence: &recurrence,
         next_run_at,
         ahead: None,
+        all_dispatched: None,
         run_count,
         max_runs: choices.one_in(3).then(|| choices.below(12) as i64),
         completed: choices.one_in(4).then(|| choices.within(0, run_count)),
@@ -122,6 +123,7 @@ pub fn decide(input: &Input) -> Signature {
         },
         _ => Mode::Due,
     };
+    due.all_dispatched = choices.one_in(8).then(|| now - span(&mut choices));
     let decision = recur_core::decide::decide(&due, now, mode);
     let expected = naive::decide::decide(&due, now, mode);
     assert_eq!(decision, expected, "{due:?} at {now} with {mode:?}");

@@ -34,6 +34,8 @@ pub struct Due<'a> {
     pub next_run_at: Instant,
     /// The dispatches that were ahead of their time after the last decision.
     pub ahead: Option<Ahead>,
+    /// The last occurrence, if all are dispatched: then `next_run_at` has no meaning.
+    pub all_dispatched: Option<Instant>,
     /// How many runs count against `max_runs`.
     pub run_count: i64,
     /// How many runs the action may have.
@@ -43,7 +45,7 @@ pub struct Due<'a> {
     pub completed: Option<i64>,
     /// What the action wants done.
     pub policy: Policy,
-    /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`].
+    /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`]. Asked where all are dispatched, too.
     pub unfinished: Unfinished,
     /// At most this many occurrences fire in one decision, and at least one: the rest is still due. It bounds what a
     /// batch writes, whatever its actions say.
@@ -60,6 +62,12 @@ pub struct Unfinished {
     /// At least one has failed and waits for its retry, long after its occurrence: it holds up no other, but can still
     /// be cancelled.
     pub stale: bool,
+}
+
+impl Unfinished {
+    fn any(self) -> bool {
+        self.pending || self.running || self.stale
+    }
 }
 
 impl Overlap {
@@ -140,6 +148,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 ///     recurrence: &recurrence,
 ///     next_run_at: noon,
 ///     ahead: None,
+///     all_dispatched: None,
 ///     run_count: 0,
 ///     max_runs: None,
 ///     completed: None,
@@ -234,6 +243,7 @@ impl Due<'_> {
         if overlap.needs_unfinished()
             || horizon.is_some()
             || self.ahead.is_some()
+            || self.all_dispatched.is_some()
             || is_counted_later
         {
             return None;
