@@ -204,14 +204,17 @@ BEGIN
       FROM recur.recurring_actions AS a WHERE a.error_count > 0 LIMIT 20;
     RETURN QUERY SELECT 'warning', u.finding, u.remedy FROM recur_internal.trouble AS u;
     RETURN QUERY
-    SELECT 'warning', format('%s actions belong to role "%s", which no longer exists', count(*), o.name),
-           format('Their dispatches are seen by admins only. '
-                  'SELECT recur.reassign_owner(%L, …) gives them to another role.', o.name)
-      FROM recur_internal.definitions AS d
-      JOIN recur_internal.owners AS o ON o.id = d.owner_id
-     WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = o.role)
-     GROUP BY o.id, o.name
-     ORDER BY count(*) DESC LIMIT 20;
+    SELECT 'warning',
+           format('%s actions and %s pending or running dispatches belong to role "%s", which no longer exists',
+                  c.actions, c.dispatches, o.name),
+           format('Admins alone see and claim these dispatches. '
+                  'SELECT recur.reassign_owner(%L, …) gives actions and pending dispatches to another role.', o.name)
+      FROM recur_internal.owners AS o,
+           LATERAL (SELECT (SELECT count(*) FROM recur_internal.definitions AS d WHERE d.owner_id = o.id) AS actions,
+                           (SELECT count(*) FROM recur_internal.live_dispatches AS l
+                             WHERE l.owner_id = o.id) AS dispatches) AS c
+     WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = o.role) AND c.actions + c.dispatches > 0
+     ORDER BY c.actions + c.dispatches DESC LIMIT 20;
     RETURN QUERY
     SELECT 'warning',
            format('%s dispatches of provider "%s" wait to be claimed, the oldest since %s', count(*), l.provider,

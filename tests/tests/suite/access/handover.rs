@@ -146,7 +146,12 @@ fn all_that_is_an_owners_goes_to_another_with_what_is_pending() {
     // The doctor notices that a role is gone, and an admin gives its actions to another.
     admin.batch("CREATE ROLE gone; SELECT recur.grant_access('gone', 'author')");
     create_as(&mut admin, "gone", "left behind");
-    admin.batch("SELECT recur.revoke_access('gone'); DROP ROLE gone");
+    admin.batch(
+        "CREATE ROLE busy; SELECT recur.grant_access('busy', 'author');
+         SET ROLE busy; SELECT recur.enqueue('q', 'a'); SELECT recur.enqueue('q', 'a'); RESET ROLE;
+         SELECT recur.claim(1, '{q}');
+         SELECT recur.revoke_access('gone'); DROP ROLE gone; SELECT recur.revoke_access('busy'); DROP ROLE busy",
+    );
     let found = admin.texts(
         "SELECT finding || ' -- ' || remedy FROM recur.doctor() WHERE finding LIKE '%no longer exists'",
         &[],
@@ -154,8 +159,12 @@ fn all_that_is_an_owners_goes_to_another_with_what_is_pending() {
     assert_eq!(
         found,
         [
-            "1 actions belong to role \"gone\", which no longer exists -- Their dispatches are seen by admins only. \
-             SELECT recur.reassign_owner('gone', …) gives them to another role."
+            "0 actions and 2 pending or running dispatches belong to role \"busy\", which no longer exists -- Admins \
+             alone see and claim these dispatches. SELECT recur.reassign_owner('busy', …) gives actions and pending \
+             dispatches to another role.",
+            "1 actions and 0 pending or running dispatches belong to role \"gone\", which no longer exists -- Admins \
+             alone see and claim these dispatches. SELECT recur.reassign_owner('gone', …) gives actions and pending \
+             dispatches to another role."
         ]
     );
     admin.batch("SELECT recur.reassign_owner('gone', 'green')");
