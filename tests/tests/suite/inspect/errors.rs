@@ -27,7 +27,7 @@ const MISTAKES: &[&str] = &[
     "recur.delete('unknown')",
     "recur.delete(gen_random_uuid())",
     "recur.list(\"limit\" => 0)",
-    "recur.list(sort => 'random')",
+    "recur.list(\"order\" => 'random')",
     "recur.list(search => repeat('x', 2000))",
     "recur.list(after => gen_random_uuid())",
     "recur.history('unknown')",
