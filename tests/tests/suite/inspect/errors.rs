@@ -11,6 +11,7 @@ const MISTAKES: &[&str] = &[
     "recur.create('n', '@daily', 'p', 'a', misfire => 'never')",
     "recur.create('n', 'at 2001-01-01T09:00:00', 'p', 'a')",
     "recur.create('known', '@daily', 'p', 'a')",
+    "recur.create_many('{NULL}')",
     "recur.update('known', '{\"schedul\": \"@daily\"}')",
     "recur.update('known', '{\"schedule\": \"61 * * * *\"}')",
     "recur.update('known', '{\"lease\": \"soon\"}')",
