@@ -88,6 +88,14 @@ COMMENT ON FUNCTION recur.create IS
     'has one of the same namespace, tenant, name and subject, on_existing says what happens: fail (the default), '
     'upsert or add_another';
 
+CREATE FUNCTION recur.create_many(definitions jsonb[]) RETURNS SETOF uuid
+    LANGUAGE c ROWS 1000
+    SET search_path = pg_catalog, pg_temp
+    AS 'MODULE_PATHNAME', 'create_many_wrapper';
+COMMENT ON FUNCTION recur.create_many IS
+    'Creates actions in bulk, all or none, and returns their ids in order. Each element is an object with the '
+    'arguments of recur.create by name; an error says which element it is about, counted from 1';
+
 CREATE FUNCTION recur.update(INOUT id uuid, changes jsonb,
                              OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
     RETURNS SETOF record

@@ -219,7 +219,7 @@ COMMENT ON COLUMN recur_internal.timers.last_run_at IS
 COMMENT ON COLUMN recur_internal.timers.next_ahead IS
     'The earliest dispatch that is ahead of its time, because of a horizon';
 COMMENT ON COLUMN recur_internal.timers.ran_at IS
-    'While dispatches are ahead of their time: the latest occurrence that has come due';
+    'While dispatches are ahead of their time, or the last of them unfinished: the latest occurrence that has come due';
 COMMENT ON COLUMN recur_internal.timers.run_count IS
     'How many occurrences have been dispatched, also ahead of their time';
 COMMENT ON COLUMN recur_internal.timers.error_count IS

@@ -64,7 +64,7 @@ CREATE FUNCTION recur.list(
     search    text    DEFAULT NULL,
     "limit"   int     DEFAULT 100,
     after     uuid    DEFAULT NULL,
-    sort      text    DEFAULT 'name'
+    "order"   text    DEFAULT 'name'
 ) RETURNS SETOF recur.recurring_actions
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -75,9 +75,9 @@ DECLARE
     most  int := recur_internal.checked_limit(list."limit");
 BEGIN
     SELECT NULL::text AS namespace, NULL::text AS tenant, NULL::text AS name, NULL::uuid AS id INTO page;
-    IF list.sort IS NULL OR list.sort NOT IN ('name', 'newest') THEN
+    IF list."order" IS NULL OR list."order" NOT IN ('name', 'newest') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('invalid sort "%s": must be name or newest', coalesce(list.sort, 'NULL'));
+            MESSAGE = format('invalid order "%s": must be name or newest', coalesce(list."order", 'NULL'));
     END IF;
     IF length(list.search) > 1000 THEN
         RAISE invalid_parameter_value USING
@@ -102,12 +102,12 @@ BEGIN
       FROM recur_internal.matching(
                list.namespace, list.tenant, list.enabled, list.labels, list.subject, list.owner,
                CASE WHEN recur_internal.words(list.search) IS NOT NULL THEN list.search END, most,
-               page.namespace, page.tenant, page.name, page.id, list.sort = 'newest') AS m (id);
+               page.namespace, page.tenant, page.name, page.id, list."order" = 'newest') AS m (id);
     -- Not as a join: the view is a security barrier, and a join would read all of its rows.
     RETURN QUERY
     SELECT a.* FROM recur.recurring_actions AS a
      WHERE a.id = ANY (ids)
-     ORDER BY CASE WHEN list.sort = 'newest' THEN a.id END DESC, a.namespace, a.tenant, a.name, a.id;
+     ORDER BY CASE WHEN list."order" = 'newest' THEN a.id END DESC, a.namespace, a.tenant, a.name, a.id;
 END
 $$;
 COMMENT ON FUNCTION recur.list IS

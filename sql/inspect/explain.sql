@@ -105,6 +105,9 @@ BEGIN
         verdict := CASE WHEN is_future THEN 'to come' ELSE 'skipped' END;
         explanation := format('the action is paused%s%s', ': ' || action.paused_reason,
                               CASE WHEN is_future THEN '; unless it is resumed before, nothing fires' END);
+    ELSIF action.next_run_at IS NULL AND is_future THEN
+        verdict := 'never existed';
+        explanation := 'all occurrences have been dispatched: the action ends when its last run is over';
     ELSIF explain_occurrence.at >= action.next_run_at AND NOT is_future THEN
         verdict := 'due';
         explanation := CASE WHEN action.error_count > 0

@@ -16,7 +16,8 @@ BEGIN
     END IF;
     RETURN QUERY
     WITH listed (topic, names) AS (
-        VALUES ('define', '{create,update,pause,resume,delete,pause_all,resume_all,restore_context}'::text[]),
+        VALUES ('define', '{create,create_many,update,pause,resume,delete,pause_all,resume_all,'
+                          'restore_context}'::text[]),
                ('look', '{get,id_of,list,history,preview,describe,explain,compare,forecast,lint,next_occurrence,'
                         'is_valid_schedule,context_history,tzdata_version,help}'),
                ('run', '{trigger,backfill,enqueue,receive,tick}'),

@@ -202,17 +202,20 @@ BEGIN
     SELECT 'warning', format('action "%s" fails: %s', a.name, a.last_error),
            format('recur.update(%L, …) mends it.', a.id)
       FROM recur.recurring_actions AS a WHERE a.error_count > 0 LIMIT 20;
-    RETURN QUERY SELECT 'warning', u.finding, u.remedy FROM recur_internal.trouble AS u;
-    RETURN QUERY SELECT x.severity, x.finding, x.remedy FROM recur_internal.execution_trouble AS x;
+    RETURN QUERY SELECT 'warning', u.finding, u.remedy FROM recur_internal.trouble AS u UNION ALL
+                 SELECT x.severity, x.finding, x.remedy FROM recur_internal.execution_trouble AS x;
     RETURN QUERY
-    SELECT 'warning', format('%s actions belong to role "%s", which no longer exists', count(*), o.name),
-           format('Their dispatches are seen by admins only. '
-                  'SELECT recur.reassign_owner(%L, …) gives them to another role.', o.name)
-      FROM recur_internal.definitions AS d
-      JOIN recur_internal.owners AS o ON o.id = d.owner_id
-     WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = o.role)
-     GROUP BY o.id, o.name
-     ORDER BY count(*) DESC LIMIT 20;
+    SELECT 'warning',
+           format('%s actions and %s pending or running dispatches belong to role "%s", which no longer exists',
+                  c.actions, c.dispatches, o.name),
+           format('Admins alone see and claim these dispatches. '
+                  'SELECT recur.reassign_owner(%L, …) gives actions and pending dispatches to another role.', o.name)
+      FROM recur_internal.owners AS o,
+           LATERAL (SELECT (SELECT count(*) FROM recur_internal.definitions AS d WHERE d.owner_id = o.id) AS actions,
+                           (SELECT count(*) FROM recur_internal.live_dispatches AS l
+                             WHERE l.owner_id = o.id) AS dispatches) AS c
+     WHERE NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = o.role) AND c.actions + c.dispatches > 0
+     ORDER BY c.actions + c.dispatches DESC LIMIT 20;
     RETURN QUERY
     SELECT 'warning',
            format('%s dispatches of provider "%s" wait to be claimed, the oldest since %s', count(*), l.provider,
@@ -244,15 +247,13 @@ BEGIN
     SELECT 'warning',
            format('a transaction of %s has been open since %s', coalesce(nullif(s.application_name, ''), s.usename),
                   s.xact_start),
-           format('While it is open nothing dead can be removed; end it, if need be with pg_terminate_backend(%s).',
-                  s.pid)
+           format('While it is open nothing dead can be removed; pg_terminate_backend(%s) ends it.', s.pid)
       FROM pg_stat_activity AS s
      WHERE s.datname = current_database() AND s.xact_start < clock_timestamp() - interval '1 hour'
        AND s.backend_type = 'client backend';
     RETURN QUERY
     SELECT 'error',
-           format('the NOTIFY queue is %s %% full: pg_recur sends no notifications',
-                  round((100 * u.usage)::numeric, 1)),
+           format('the NOTIFY queue is %s %% full: no notifications are sent', round((100 * u.usage)::numeric, 1)),
            'A session listens and does not end its transaction: end it, if need be with pg_terminate_backend. '
            'The server''s log names one. Consumers that poll go on.'
       FROM (SELECT pg_notification_queue_usage() AS usage) AS u

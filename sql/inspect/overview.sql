@@ -49,7 +49,8 @@ SELECT CASE WHEN a.enabled AND (SELECT recur_internal.hold_reason()) IS NOT NULL
                CASE WHEN a.next_run_at < recur.clock() + interval '6 days' THEN 'Dy HH24:MI' ELSE 'YYYY-MM-DD' END)
        || CASE WHEN a.next_run_at <= recur.clock() THEN ', due'
                ELSE ', ' || recur_internal.ago(a.next_run_at - recur.clock()) END AS next_run,
-       recur_internal.ago(recur.clock() - a.last_run_at) AS ran_ago,
+       recur_internal.ago(recur.clock() - greatest(a.last_run_at, CASE WHEN d.scheduled_at <= recur.clock()
+                                                                       THEN d.scheduled_at END)) AS ran_ago,
        d.status || ' +' || recur_internal.ago(greatest(d.created_at - d.scheduled_at, interval '0')) AS last_outcome,
        greatest(a.failed_in_a_row, a.error_count) AS failures, a.run_count AS runs,
        a.name, a.owner, a.tenant, a.subject, a.timezone, recur.describe(a.schedule) AS schedule,
@@ -66,7 +67,7 @@ COMMENT ON COLUMN recur.overview.state IS
     'active, paused, ended; failing: the last run has failed, or the action could not be dispatched; late, '
     'overrunning or silent: an alarm is raised; or held: this database is a copy, which recur.arm() starts';
 COMMENT ON COLUMN recur.overview.next_run IS 'The next run, on a clock in that zone, and how far away it is';
-COMMENT ON COLUMN recur.overview.ran_ago IS 'How long ago the action last ran';
+COMMENT ON COLUMN recur.overview.ran_ago IS 'How long ago the action last ran, by the schedule or by hand';
 COMMENT ON COLUMN recur.overview.last_outcome IS
     'The status of the last dispatch, by the schedule or by hand, and how late it was';
 COMMENT ON COLUMN recur.overview.failures IS

@@ -1,18 +1,19 @@
 //! The `changes` of `recur.update`: a JSON object whose keys are columns.
 
-use crate::pg::error::{SqlError, abbreviated};
-use crate::pg::jsonb::Jsonb;
-use crate::pg::query::queries;
+use crate::pg::error::{SqlError, abbreviated, given};
+use crate::pg::jsonb::{self, Jsonb};
+use crate::pg::query::{Row, queries};
 use crate::pg::{subtransaction, time};
 use crate::runtime::environment::environment;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use recur_core::action::{Changes, Column, Invalid, Json, Kind, Value, check_object};
+use recur_core::action::{Changes, Column, Invalid, Json, Kind, OnExisting, Value, check_object};
 use std::ffi::CString;
 
 queries! {
     EACH_CHANGE = "actions/queries/each_change.sql" (JSONBOID);
+    EACH_DEFINITION = "actions/queries/each_definition.sql" (JSONBARRAYOID);
 }
 
 /// A value of the object.
@@ -49,14 +50,8 @@ pub fn read_with_owner(changes: Jsonb) -> Result<Asked, SqlError> {
     check_object("changes", &changes, &environment())?;
     // SAFETY: a variable of this process: the memory context of the call, in which the values have to live.
     let context = unsafe { pg_sys::CurrentMemoryContext };
-    let given = EACH_CHANGE.with(|query| {
-        query.rows(&[changes.into()], |row| Given {
-            key: row.required(1),
-            json: row.required::<Jsonb>(2).copy_to(context),
-            is_null: row.required(3),
-            text: row.get(4),
-        })
-    });
+    let given =
+        EACH_CHANGE.with(|query| query.rows(&[changes.into()], |row| Given::read(row, 1, context)));
     let mut pairs = Vec::with_capacity(given.len());
     let mut owner = None;
     for one in given {
@@ -72,6 +67,74 @@ pub fn read_with_owner(changes: Jsonb) -> Result<Asked, SqlError> {
         changes: Changes::from_arguments(pairs)?,
         owner,
     })
+}
+
+/// An action that `recur.create_many` is to create.
+pub struct ToCreate {
+    pub changes: Changes<Jsonb>,
+    pub on_existing: OnExisting,
+}
+
+/// Definitions as objects with the arguments of `recur.create`, of which the first has this number. A null counts as
+/// left out.
+pub fn read_definitions(
+    definitions: &[Option<Jsonb>],
+    first: usize,
+) -> Result<Vec<ToCreate>, SqlError> {
+    let environment = environment();
+    for (place, definition) in definitions.iter().enumerate() {
+        given("definition", *definition)
+            .and_then(|object| Ok(check_object("definition", &object, &environment)?))
+            .map_err(|error| error.of_element(first + place))?;
+    }
+    // SAFETY: a variable of this process: the memory context of the call, in which the values have to live.
+    let context = unsafe { pg_sys::CurrentMemoryContext };
+    let members = EACH_DEFINITION.with(|query| {
+        query.rows(&[jsonb::array_of(definitions)], |row| {
+            (
+                row.required::<i64>(1) as usize - 1,
+                Given::read(row, 2, context),
+            )
+        })
+    });
+    let mut all: Vec<_> = definitions.iter().map(|_| (Vec::new(), None)).collect();
+    for (place, one) in members.into_iter().filter(|(_, one)| !one.is_null) {
+        let (pairs, on_existing) = &mut all[place];
+        let read = match one.key.as_str() {
+            "on_existing" => {
+                *on_existing = one.text;
+                continue;
+            }
+            key => Changes::<Jsonb>::column(key)
+                .map_err(SqlError::from)
+                .and_then(|column| Ok((column, typed(column, one)?))),
+        };
+        pairs.push(read.map_err(|error| error.of_element(first + place))?);
+    }
+    let read = |(place, (pairs, on_existing)): (usize, (Vec<_>, Option<String>))| {
+        let read = || -> Result<ToCreate, SqlError> {
+            Ok(ToCreate {
+                changes: Changes::from_arguments(pairs)?,
+                on_existing: match on_existing {
+                    Some(name) => OnExisting::parse(Some(&name))?,
+                    None => OnExisting::default(),
+                },
+            })
+        };
+        read().map_err(|error| error.of_element(first + place))
+    };
+    all.into_iter().enumerate().map(read).collect()
+}
+
+impl Given {
+    fn read(row: &Row, first: usize, context: pg_sys::MemoryContext) -> Given {
+        Given {
+            key: row.required(first),
+            json: row.required::<Jsonb>(first + 1).copy_to(context),
+            is_null: row.required(first + 2),
+            text: row.get(first + 3),
+        }
+    }
 }
 
 fn typed(column: Column, given: Given) -> Result<Value<Jsonb>, SqlError> {

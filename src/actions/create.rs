@@ -29,14 +29,7 @@ pub fn create(
     changes: &Changes<Jsonb>,
     on_existing: OnExisting,
 ) -> Result<Uuid, SqlError> {
-    Creation {
-        author,
-        owner_id,
-        changes,
-        journey: None,
-        environment: environment(),
-    }
-    .run(on_existing)
+    Creation::plain(author, owner_id, changes).run(on_existing)
 }
 
 /// The same for a schedule of a journey.
@@ -57,7 +50,7 @@ pub fn create_of_journey(
     .run(on_existing)
 }
 
-struct Creation<'a> {
+pub(super) struct Creation<'a> {
     author: &'a Author,
     owner_id: i32,
     changes: &'a Changes<Jsonb>,
@@ -66,12 +59,23 @@ struct Creation<'a> {
 }
 
 /// An action that is about to be inserted.
-struct New {
-    created: Created<Jsonb>,
-    now: DateTime<Utc>,
+pub(super) struct New {
+    pub created: Created<Jsonb>,
+    pub now: DateTime<Utc>,
 }
 
-impl Creation<'_> {
+impl<'a> Creation<'a> {
+    /// Of an action that runs no journey.
+    pub fn plain(author: &'a Author, owner_id: i32, changes: &'a Changes<Jsonb>) -> Creation<'a> {
+        Creation {
+            author,
+            owner_id,
+            changes,
+            journey: None,
+            environment: environment(),
+        }
+    }
+
     fn run(&self, on_existing: OnExisting) -> Result<Uuid, SqlError> {
         match on_existing {
             OnExisting::Fail => self.insert_or_fail(),
@@ -129,7 +133,7 @@ impl Creation<'_> {
         Identity::asked_for(self.changes, self.owner_id, &self.environment)
     }
 
-    fn new_action(&self) -> Result<New, Invalid> {
+    pub fn new_action(&self) -> Result<New, Invalid> {
         let now = clock::now();
         let mut created = action::create(self.changes, now, &self.environment)?;
         if let Some(journey) = &self.journey {
@@ -164,7 +168,7 @@ impl Creation<'_> {
 }
 
 impl New {
-    fn is_taken(&self) -> Invalid {
+    pub fn is_taken(&self) -> Invalid {
         Invalid::exists(&self.created.action.definition)
     }
 }

@@ -7,7 +7,7 @@ use crate::history::events::{self, Change};
 use crate::pg::error::{OrRaise, given};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
-use crate::pg::query::{Query, pg_uuids, queries};
+use crate::pg::query::{Query, fragment, pg_uuids, queries};
 use crate::pg::srf::ResultSet;
 use crate::runtime::engine;
 use pgrx::check_for_interrupts;
@@ -24,9 +24,14 @@ queries! {
     COUNT_CONTEXTS = "actions/queries/count_contexts.sql" (UUIDARRAYOID);
     FORGET_DISPATCHES = "actions/queries/forget_dispatches.sql"
         (TEXTOID, TEXTOID, TEXTOID, INT4ARRAYOID, UUIDARRAYOID);
-    FORGET_EVENTS = "actions/queries/forget_events.sql"
+    FORGET_CONTEXTS = "actions/queries/forget_contexts.sql" {periods: PERIODS}
+        (TEXTOID, TEXTOID, TEXTOID, INT4ARRAYOID);
+    FORGET_EVENTS = "actions/queries/forget_events.sql" {periods: PERIODS}
         (TEXTOID, TEXTOID, TEXTOID, INT4ARRAYOID, UUIDARRAYOID, UUIDARRAYOID);
 }
+
+/// When actions that are another subject's now were this subject's, as events that change the subject tell.
+const PERIODS: &str = fragment!("actions/queries/periods_of_subject.sql");
 
 /// Whose rows are removed: of the owners that the caller sees.
 struct Subject<'a> {
@@ -102,6 +107,8 @@ impl Subject<'_> {
         }
         dispatches.extend(self.forget_dispatches(actions.clone()));
         removed.dispatches = dispatches.len() as i64;
+        let parameters = self.parameters();
+        removed.contexts += FORGET_CONTEXTS.with(|query| query.execute(&parameters)) as i64;
         let mut arguments = self.parameters();
         arguments.push(pg_uuids(actions).into());
         arguments.push(pg_uuids(dispatches).into());

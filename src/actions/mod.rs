@@ -12,6 +12,7 @@ mod bulk;
 mod changes_json;
 mod checks;
 pub mod create;
+mod create_many;
 mod delete;
 mod events;
 mod forget;

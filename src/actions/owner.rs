@@ -28,6 +28,7 @@ queries! {
     ACTIONS_OF_OWNER = "actions/queries/actions_of_owner.sql" (INT4OID);
     REASSIGN_JOURNEYS = "actions/queries/reassign_journeys.sql" (INT4OID, INT4OID);
     REASSIGN_PENDING = "actions/queries/reassign_pending.sql" (INT4OID, INT4OID);
+    REASSIGN_PENDING_OF_ACTION = "actions/queries/reassign_pending_of_action.sql" (UUIDOID, INT4OID);
 }
 
 const UNIQUE_VIOLATION: &str = "23505";
@@ -77,14 +78,15 @@ impl NewOwner {
                 "recur.reassign_owner moves all actions of an owner, with its journeys.",
             ));
         }
-        self.take(author, locked)
+        self.take(author, locked).map(drop)
     }
 
-    fn take(&self, author: &Author, locked: &Locked) -> Result<(), SqlError> {
+    /// Takes an action with its pending dispatches, and returns the number of these.
+    fn take(&self, author: &Author, locked: &Locked) -> Result<usize, SqlError> {
         self.may_take_from(locked.stored.owner().unwrap_or_default())?;
         let before = locked.stored.owner_id();
         if before == self.id {
-            return Ok(());
+            return Ok(0);
         }
         let definition = &locked.action.definition;
         author.check_runnable(self.id, definition)?;
@@ -97,6 +99,7 @@ impl NewOwner {
             Identity::of(definition, before).promote_duplicate()?;
         }
         quota::check(self.id, definition.tenant(), definition.subject())?;
+        let dispatches = REASSIGN_PENDING_OF_ACTION.with(|query| query.execute(&arguments));
         let detail = serde_json::json!({
             "old": {"owner": locked.stored.owner()},
             "new": {"owner": self.name},
@@ -115,7 +118,7 @@ impl NewOwner {
             definition.name(),
             author.actor(),
         );
-        Ok(())
+        Ok(dispatches)
     }
 }
 
@@ -161,10 +164,11 @@ fn reassign(author: &Author, from: &[i32], to: &NewOwner) -> Result<(i64, i64), 
             // Another session may have deleted it, or given it away.
             let locked = author.lock(id, false);
             if let Some(locked) = locked.filter(|locked| locked.stored.owner_id() == owner) {
-                to.take(author, &locked)?;
+                dispatches += to.take(author, &locked)? as i64;
                 actions += 1;
             }
         }
+        // Those that were enqueued, and those of actions that were deleted.
         dispatches += REASSIGN_PENDING.with(|query| query.execute(&arguments)) as i64;
         // Handlers of the one owner do not run what belongs to the other.
         handlers::reflag(to.id);

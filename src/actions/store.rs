@@ -3,7 +3,7 @@
 use super::record::{Composite, Field, Record};
 use super::values::{self, int4};
 use crate::access::Visible;
-use crate::pg::jsonb::Jsonb;
+use crate::pg::jsonb::{self, Jsonb};
 use crate::pg::query::{Query, Row, fragment, pg_uuid, pg_uuids, queries};
 use crate::pg::{columns, time};
 use chrono::{DateTime, Utc};
@@ -11,6 +11,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::{self, BuiltinOid};
 use recur_core::action::{Action, Column, Definition, Journey, Timer, Withdrawn, journey};
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::thread::LocalKey;
 use uuid::Uuid;
 
@@ -21,6 +22,9 @@ queries! {
     LOCK_AHEAD = "actions/queries/created_ahead.sql" {lock: "FOR UPDATE"} (UUIDOID, TIMESTAMPTZOID);
     READ_ACTION = "actions/queries/read_action.sql" {lock: ""} (UUIDOID);
     READ_ACTION_LOCKING_CONTEXT = "actions/queries/read_action.sql" {lock: "FOR UPDATE OF p"} (UUIDOID);
+    INSERT_STATES = "actions/queries/insert_states.sql"
+        (UUIDARRAYOID, BOOLARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID, JSONBARRAYOID,
+         INT4ARRAYOID, INT4ARRAYOID);
     WITHDRAW = "actions/queries/withdraw.sql" (UUIDOID, UUIDARRAYOID);
     TOUCH_DEFINITION = "actions/queries/touch_definition.sql" (UUIDOID, TIMESTAMPTZOID);
     SET_MAX_COMPLETED = "actions/queries/set_max_completed.sql" (UUIDOID, INT4OID);
@@ -44,17 +48,28 @@ const fn with_definition<const ALL: usize>(own: &[BuiltinOid]) -> [BuiltinOid; A
     types
 }
 
+/// The same for arrays of definitions.
+const fn with_definitions<const ALL: usize>(own: &[BuiltinOid]) -> [BuiltinOid; ALL] {
+    let mut types = with_definition(own);
+    let mut index = own.len();
+    while index < ALL {
+        types[index] = values::array_type(Column::DEFINITION[index - own.len()].spec().kind);
+        index += 1;
+    }
+    types
+}
+
 /// The columns of a definition that are none of recur-core's.
 const OWN_COLUMNS: &str =
     "id, owner_id, duplicate, journey, journey_version, start_state, created_at, updated_at";
 
 /// Declares queries whose last parameters are the columns of a definition.
 macro_rules! definition_queries {
-    ($($name:ident = $file:literal ($($parameter:ident),* $(,)?);)*) => {
+    ($($name:ident = $file:literal $types:ident ($($parameter:ident),* $(,)?);)*) => {
         thread_local! {
             $(static $name: Query = const {
                 const OWN: &[BuiltinOid] = &[$(BuiltinOid::$parameter),*];
-                const ALL: [BuiltinOid; OWN.len() + Column::DEFINITION.len()] = with_definition(OWN);
+                const ALL: [BuiltinOid; OWN.len() + Column::DEFINITION.len()] = $types(OWN);
                 Query {
                     sql: fragment!($file),
                     variant: &[("own", OWN_COLUMNS)],
@@ -67,10 +82,12 @@ macro_rules! definition_queries {
 }
 
 definition_queries! {
-    INSERT_ACTION = "actions/queries/insert_action.sql"
+    INSERT_ACTION = "actions/queries/insert_action.sql" with_definition
         (UUIDOID, INT4OID, BOOLOID, TIMESTAMPTZOID, BOOLOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, JSONBOID,
          INT4OID, INT4OID, TEXTOID, TEXTOID, TEXTOID);
-    UPDATE_DEFINITION = "actions/queries/update_definition.sql" (UUIDOID, BOOLOID, TIMESTAMPTZOID);
+    UPDATE_DEFINITION = "actions/queries/update_definition.sql" with_definition (UUIDOID, BOOLOID, TIMESTAMPTZOID);
+    INSERT_DEFINITIONS = "actions/queries/insert_definitions.sql" with_definitions
+        (INT4OID, UUIDARRAYOID, TIMESTAMPTZARRAYOID);
 }
 
 /// Locks the timer of an action, and so the action; false if the caller sees no such action.
@@ -212,6 +229,58 @@ pub fn insert(id: Uuid, owner_id: i32, action: &Action<Jsonb>, now: DateTime<Utc
         journey.map(|journey| journey.start_state.as_str()).into(),
     ];
     execute(&INSERT_ACTION, &action.definition, own) > 0
+}
+
+/// A new action: its id, and when it is created.
+pub type NewRow<'a> = (Uuid, &'a Action<Jsonb>, DateTime<Utc>);
+
+/// Inserts the definitions of actions, and returns which: not those whose identity another one of the owner has.
+pub fn insert_definitions(owner_id: i32, rows: &[NewRow]) -> HashSet<Uuid> {
+    check_order_of_columns();
+    let instants: Vec<_> = rows.iter().map(|row| time::timestamptz(row.2)).collect();
+    let mut arguments: Vec<DatumWithOid> = vec![
+        owner_id.into(),
+        pg_uuids(rows.iter().map(|row| row.0)).into(),
+        instants.into(),
+    ];
+    arguments.extend(Column::DEFINITION.iter().map(|column| {
+        let of_column = rows.iter().map(|row| row.1.definition.get(*column));
+        values::parameters(*column, of_column)
+    }));
+    let inserted = INSERT_DEFINITIONS.with(|query| query.rows(&arguments, |row| row.uuid(1)));
+    inserted.into_iter().collect()
+}
+
+/// Inserts the state of actions whose definitions were inserted.
+pub fn insert_states(rows: &[NewRow]) {
+    let actions = || rows.iter().map(|row| row.1);
+    let instants = |instant: fn(&Timer) -> Option<DateTime<Utc>>| -> Vec<_> {
+        actions()
+            .map(|action| instant(&action.timer).map(time::timestamptz))
+            .collect()
+    };
+    let enabled: Vec<bool> = actions().map(|action| action.timer.enabled).collect();
+    let reasons: Vec<Option<&str>> = actions()
+        .map(|action| action.timer.paused_reason.as_deref())
+        .collect();
+    let contexts: Vec<_> = actions().map(|action| action.context).collect();
+    let versions: Vec<i32> = actions()
+        .map(|action| int4(action.context_version))
+        .collect();
+    let ends: Vec<Option<i32>> = actions()
+        .map(|action| action.definition.max_completed().map(int4))
+        .collect();
+    let arguments = [
+        pg_uuids(rows.iter().map(|row| row.0)).into(),
+        enabled.into(),
+        instants(|timer| timer.next_run_at).into(),
+        instants(|timer| timer.due_at).into(),
+        reasons.into(),
+        jsonb::array_of(&contexts),
+        versions.into(),
+        ends.into(),
+    ];
+    INSERT_STATES.with(|query| query.execute(&arguments));
 }
 
 /// Rewrites the definition of an action.

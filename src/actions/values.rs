@@ -1,7 +1,7 @@
 //! Values of columns, between SQL and recur-core.
 
 use crate::pg::error::SqlError;
-use crate::pg::jsonb::Jsonb;
+use crate::pg::jsonb::{self, Jsonb};
 use crate::pg::query::plain_uuid;
 use crate::pg::{interval, time};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
@@ -66,6 +66,45 @@ pub fn parameter(column: Column, value: &Value<Jsonb>) -> DatumWithOid<'static> 
         Value::Instant(instant) => time::timestamptz(*instant).into(),
         Value::Interval(span) => interval::from_parts(*span).into(),
         Value::Json(json) => (*json).into(),
+    }
+}
+
+/// The values of a column, which have been checked, as an array.
+pub fn parameters<'a>(
+    column: Column,
+    values: impl Iterator<Item = &'a Value<Jsonb>>,
+) -> DatumWithOid<'static> {
+    match parameter_type(column.spec().kind) {
+        BuiltinOid::TEXTOID => values.map(Value::as_text).collect::<Vec<_>>().into(),
+        BuiltinOid::TIMESTAMPTZOID => {
+            let instants = values.map(|value| value.as_instant().map(time::timestamptz));
+            instants.collect::<Vec<_>>().into()
+        }
+        BuiltinOid::INT4OID => {
+            let numbers = values.map(|value| value.as_int().map(int4));
+            numbers.collect::<Vec<_>>().into()
+        }
+        BuiltinOid::BOOLOID => values.map(Value::as_bool).collect::<Vec<_>>().into(),
+        BuiltinOid::INTERVALOID => {
+            let spans = values.map(|value| value.as_interval().map(interval::from_parts));
+            spans.collect::<Vec<_>>().into()
+        }
+        _ => {
+            let values: Vec<_> = values.map(|value| value.as_json().copied()).collect();
+            jsonb::array_of(&values)
+        }
+    }
+}
+
+/// The type of an array of a column's values.
+pub const fn array_type(kind: Kind) -> BuiltinOid {
+    match parameter_type(kind) {
+        BuiltinOid::TEXTOID => BuiltinOid::TEXTARRAYOID,
+        BuiltinOid::TIMESTAMPTZOID => BuiltinOid::TIMESTAMPTZARRAYOID,
+        BuiltinOid::INT4OID => BuiltinOid::INT4ARRAYOID,
+        BuiltinOid::BOOLOID => BuiltinOid::BOOLARRAYOID,
+        BuiltinOid::INTERVALOID => BuiltinOid::INTERVALARRAYOID,
+        _ => BuiltinOid::JSONBARRAYOID,
     }
 }
 

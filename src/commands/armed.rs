@@ -3,6 +3,7 @@
 
 use crate::pg::identity;
 use crate::pg::query::queries;
+use crate::pg::session::Pinned;
 use crate::pg::{compat, relation_lock};
 use crate::runtime::cached_table::CachedTable;
 use crate::runtime::engine;
@@ -85,6 +86,8 @@ fn disarm_owners<'a>(
     if engine::is_engine() || identity::is_superuser() {
         return Ok(None);
     }
+    // Here, and not as a setting of the function: the engine inserts often.
+    let _names = Pinned::names();
     // A session that arms an owner waits until these rows are visible, or gone.
     relation_lock::lock(
         c"recur_internal",

@@ -43,6 +43,12 @@ pub struct Decisions<'a> {
     pub duplicates: Found,
 }
 
+impl Evaluated<'_> {
+    fn needs_unfinished(&self) -> bool {
+        self.timer.all_dispatched.is_some() || self.definition.policy.overlap.needs_unfinished()
+    }
+}
+
 /// Decides for each timer. Timers that are left to their instant or for later, and those of invalid definitions, have
 /// no decision; errors of definitions are added to `errors`. Each timer fires at most `share` occurrences, fewer if
 /// their payloads are large.
@@ -58,9 +64,7 @@ pub fn decide_all<'a>(
     let evaluated = evaluate(locked, definitions, mode, errors);
     let unfinished = match mode {
         Mode::Due => {
-            let depending = evaluated
-                .iter()
-                .filter(|one| one.definition.policy.overlap.needs_unfinished());
+            let depending = evaluated.iter().filter(|one| one.needs_unfinished());
             store::unfinished(depending.map(|one| one.timer.action).collect(), now)
         }
         Mode::Stage { .. } => HashMap::new(),
@@ -80,6 +84,7 @@ pub fn decide_all<'a>(
             recurrence: &one.definition.recurrence,
             next_run_at: one.timer.next_run_at,
             ahead: one.timer.ahead,
+            all_dispatched: one.timer.all_dispatched,
             run_count: match one.counts_completed {
                 true => counted.taken(),
                 false => one.timer.run_count,

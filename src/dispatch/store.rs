@@ -71,6 +71,8 @@ pub struct LockedTimer {
     pub tid: RowTid,
     /// Dispatches ahead of their time.
     pub ahead: Option<Ahead>,
+    /// The last occurrence, if all are dispatched.
+    pub all_dispatched: Option<Instant>,
     /// The latest occurrence that has come due.
     pub ran_at: Option<Instant>,
     /// How often in a row the action could not be dispatched.
@@ -90,16 +92,19 @@ impl LockedTimer {
         let ahead = row.instant(7).map(|first| Ahead {
             first,
             last: last_run_at.map_or(first, |last| last.max(first)),
-            is_end: row.required(9),
         });
+        let due_at = row.required_instant(2);
         LockedTimer {
             action: row.uuid(1),
-            due_at: row.required_instant(2),
+            due_at,
             next_run_at: row.required_instant(3),
             last_run_at,
             run_count: row.required(5),
             tid: row.required(6),
             ahead,
+            all_dispatched: row
+                .required::<bool>(9)
+                .then(|| last_run_at.unwrap_or(due_at)),
             ran_at: match ahead {
                 Some(_) => row.instant(8),
                 None => last_run_at,

@@ -43,50 +43,57 @@ fn tick(
                 check_for_interrupts!();
             }
         }
-        // Nor is anybody else there to look at alarms where the server has no workers.
+        let counts = dispatch(now);
+        // Nor is anybody else there to look at alarms where the server has no workers. What has just been dispatched is
+        // not late.
         if clock::is_for_tests() || !shared::available() {
             while alarms::check(now).is_some_and(|next| next <= now) {
                 check_for_interrupts!();
             }
         }
-        let mut counts = [0; 4];
-        let mut from = DateTime::UNIX_EPOCH;
-        let mut is_still_due = false;
-        // Actions for which none is left are left to the next call.
-        let keys = KeyLocks::new();
-        loop {
-            check_for_interrupts!();
-            let batch = batch::run(&Scope {
-                now,
-                timers: Timers::Due { from },
-                keys: &keys,
-            });
-            if batch.last.is_some() {
-                stats::count_batch(batch.counts(), &batch.lateness);
-            }
-            if let Some(later) = batch.available_later {
-                wakeup::available_on_commit(time::to_micros(later));
-            }
-            batch.ended.iter().for_each(Ended::log);
-            counts[0] += batch.dispatched as i64;
-            counts[1] += batch.skipped as i64;
-            counts[2] += batch.ended.len() as i64;
-            counts[3] += batch.failed as i64;
-            is_still_due |= batch.is_still_due;
-            if counts[0] >= MOST_PER_TICK {
-                return counts;
-            }
-            // From where this batch ended: within this transaction, its advances are still in the way.
-            from = match batch.last_due_at() {
-                Some(last) if batch.is_full => last,
-                _ if is_still_due => DateTime::UNIX_EPOCH,
-                _ => return counts,
-            };
-            is_still_due &= batch.is_full;
-        }
+        counts
     });
     let [dispatched, skipped, ended, failed] = counts;
     TableIterator::once((dispatched, skipped, ended, failed))
+}
+
+/// Returns how many were dispatched, skipped, ended, failed.
+fn dispatch(now: DateTime<Utc>) -> [i64; 4] {
+    let mut counts = [0; 4];
+    let mut from = DateTime::UNIX_EPOCH;
+    let mut is_still_due = false;
+    // Actions for which no key is left are left to the next call.
+    let keys = KeyLocks::new();
+    loop {
+        check_for_interrupts!();
+        let batch = batch::run(&Scope {
+            now,
+            timers: Timers::Due { from },
+            keys: &keys,
+        });
+        if batch.last.is_some() {
+            stats::count_batch(batch.counts(), &batch.lateness);
+        }
+        if let Some(later) = batch.available_later {
+            wakeup::available_on_commit(time::to_micros(later));
+        }
+        batch.ended.iter().for_each(Ended::log);
+        counts[0] += batch.dispatched as i64;
+        counts[1] += batch.skipped as i64;
+        counts[2] += batch.ended.len() as i64;
+        counts[3] += batch.failed as i64;
+        is_still_due |= batch.is_still_due;
+        if counts[0] >= MOST_PER_TICK {
+            return counts;
+        }
+        // From where this batch ended: within this transaction, its advances are still in the way.
+        from = match batch.last_due_at() {
+            Some(last) if batch.is_full => last,
+            _ if is_still_due => DateTime::UNIX_EPOCH,
+            _ => return counts,
+        };
+        is_still_due &= batch.is_full;
+    }
 }
 
 /// Dispatching ahead of time would hand out occurrences that have not come, and advance every schedule past them: only

@@ -243,9 +243,15 @@ fn advances(
             due_at,
             ended_reason,
             next_ahead: decision.ahead.map(|ahead| ahead.first),
-            ran_at: decision
-                .ahead
-                .and_then(|ahead| ahead.came_due.max(timer.ran_at)),
+            ran_at: match (decision.ahead, decision.then) {
+                (Some(ahead), _) => ahead.came_due.max(timer.ran_at),
+                // That it waits for its last runs must show, even if it had none.
+                (None, Then::Finish { .. }) => {
+                    let latest = fired.map(|(_, latest)| *latest);
+                    latest.max(timer.last_run_at).or(Some(now))
+                }
+                (None, _) => None,
+            },
         }
     };
     decisions.iter().map(advance).collect()

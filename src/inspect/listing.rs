@@ -11,7 +11,7 @@ const LIST: &str = include_str!("../../sql/inspect/queries/list_actions.sql");
 const SEARCH: &str = include_str!("../../sql/inspect/queries/search_actions.sql");
 /// In the order of namespace, tenant and name.
 const BY_NAME: &str = include_str!("../../sql/inspect/queries/page_by_name.sql");
-/// An id begins with the millisecond in which its action was created.
+/// An id begins with the microsecond in which its action was created.
 const NEWEST: &str = include_str!("../../sql/inspect/queries/page_of_newest.sql");
 const COUNT: &str = include_str!("../../sql/inspect/queries/count_found.sql");
 

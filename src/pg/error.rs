@@ -68,6 +68,12 @@ impl SqlError {
         self
     }
 
+    /// Says which element of an array it is about, counted from 1.
+    pub fn of_element(mut self, number: usize) -> SqlError {
+        self.message = format!("element {number}: {}", self.message);
+        self
+    }
+
     pub fn raise(self) -> ! {
         let known = match self.code {
             Code::Known(code) => code,

@@ -153,12 +153,30 @@ impl JsonbArray {
         }
     }
 
+    /// The elements; None for a NULL.
+    pub fn values(&self) -> Vec<Option<Jsonb>> {
+        let elements = self.elements();
+        // SAFETY: the elements are of jsonb.
+        let value = |datum: pg_sys::Datum| unsafe { Jsonb::from_datum(datum, false) };
+        elements
+            .into_iter()
+            .map(|datum| datum.and_then(value))
+            .collect()
+    }
+
     /// The bytes of the largest element.
     pub fn largest_size(&self) -> usize {
+        // SAFETY: each value begins with its length.
+        let size = |datum: pg_sys::Datum| unsafe { pgrx::varsize_any(datum.cast_mut_ptr()) };
+        let elements = self.elements().into_iter().flatten();
+        elements.map(size).max().unwrap_or_default()
+    }
+
+    fn elements(&self) -> Vec<Option<pg_sys::Datum>> {
         let (mut values, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut());
         let mut count = 0;
         // SAFETY: the array is one of jsonb, which is of variable length and aligned to integers. The server allocates
-        // as many values and flags as it counts, and each value that is not NULL begins with its length.
+        // as many values and flags as it counts.
         unsafe {
             pg_sys::deconstruct_array(
                 self.0,
@@ -171,10 +189,8 @@ impl JsonbArray {
                 &mut count,
             );
             (0..count as usize)
-                .filter(|index| !*nulls.add(*index))
-                .map(|index| pgrx::varsize_any((*values.add(index)).cast_mut_ptr()))
-                .max()
-                .unwrap_or_default()
+                .map(|index| (!*nulls.add(index)).then(|| *values.add(index)))
+                .collect()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a dispatch: completed, failed for good, or cancelled. Everything here runs as the engine.
 
-use super::outcomes;
 pub use super::outcomes::Finished;
+use super::outcomes::{self, Enqueued, SUBJECT_OF_ENQUEUED};
 use crate::access::{Actor, Visible};
 use crate::history::partition;
 use crate::pg::jsonb::{self, Jsonb, JsonbArray};
@@ -15,15 +15,15 @@ use uuid::Uuid;
 queries! {
     FINISH_REPORTED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/one_report.sql"), accepted: fragment!("queue/queries/reportable.sql"),
-         kept_errors: fragment!("queue/queries/kept_errors.sql")}
+         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
     FINISH_MANY_REPORTED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/many_reports.sql"), accepted: fragment!("queue/queries/reportable.sql"),
-         kept_errors: fragment!("queue/queries/kept_errors.sql")}
+         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
     FINISH_LOCKED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/many_reports.sql"), accepted: "($7 IS NULL OR l.owner_id = ANY ($7))",
-         kept_errors: fragment!("queue/queries/kept_errors.sql")}
+         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
 }
 
@@ -141,6 +141,8 @@ fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finis
         owner_id: row.required(8),
         claimed_by: row.get(9),
         record_events: row.get(10),
+        enqueued: Enqueued::read(row, 11),
+        was_ahead: row.required(12),
     };
     query.with(|query| query.rows(arguments, read))
 }

@@ -4,8 +4,9 @@ use crate::access::Actor;
 use crate::alerts::contacts::{self, Message, RECIPIENT_COLUMNS, RECIPIENT_WIDTH, Recipient};
 use crate::history::events::{self, DispatchEvent, WorkerEvents};
 use crate::history::lines;
-use crate::pg::query::{Row, pg_uuids, queries};
-use crate::runtime::{clock, settings};
+use crate::pg::query::{Row, fragment, pg_uuids, queries};
+use crate::pg::time;
+use crate::runtime::{clock, settings, wakeup};
 use chrono::{DateTime, Utc};
 use recur_core::decide::EndReason;
 use recur_core::event::EventKind;
@@ -17,8 +18,34 @@ queries! {
     COUNT_COMPLETED = "queue/queries/count_completed.sql" (UUIDARRAYOID);
     LOCK_COMPLETED = "queue/queries/lock_completed.sql" (UUIDARRAYOID);
     END_COMPLETED = "queue/queries/end_completed.sql" {reason: EndReason::Exhausted.as_str()} (UUIDARRAYOID);
+    LOOK_AT_END = "queue/queries/look_at_end.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
     COUNT_FAILED = "queue/queries/count_failed.sql" {recipient: RECIPIENT_COLUMNS}
         (UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID);
+}
+
+pub const SUBJECT_OF_ENQUEUED: &str = fragment!("queue/queries/subject_of_enqueued.sql");
+
+/// Namespace, tenant and subject of an enqueued dispatch that has one. Its events name them, so that
+/// `recur.forget_subject` finds them after the dispatch was purged; events of other dispatches name their action.
+#[derive(Clone)]
+pub struct Enqueued(Option<String>);
+
+impl Enqueued {
+    /// Reads the column that `SUBJECT_OF_ENQUEUED` selects.
+    pub fn read(row: &Row, ordinal: usize) -> Enqueued {
+        Enqueued(row.get(ordinal))
+    }
+
+    /// Adds them to the detail of an event.
+    pub fn named_in(&self, mut detail: serde_json::Value) -> serde_json::Value {
+        let named = self.0.as_deref().map(serde_json::from_str);
+        if let (Some(Ok(serde_json::Value::Object(mut named))), Some(detail)) =
+            (named, detail.as_object_mut())
+        {
+            detail.append(&mut named);
+        }
+        detail
+    }
 }
 
 /// A dispatch that has been moved to the history.
@@ -35,6 +62,9 @@ pub struct Finished {
     pub claimed_by: Option<String>,
     /// Which events are recorded, where that is not left to the setting.
     pub record_events: Option<String>,
+    pub enqueued: Enqueued,
+    /// Was it generated long before its time? Herds are staged at most a minute ahead.
+    pub was_ahead: bool,
 }
 
 /// Is an event of this kind recorded of a dispatch that says so, or leaves it to the setting?
@@ -60,6 +90,21 @@ pub fn completed(finished: &[Finished], actor: &Actor) {
         actor,
         |one| json!({ "attempt": one.attempt, "claimed_by": one.claimed_by }),
     );
+    look_at_end(finished);
+}
+
+/// An action that has dispatched ahead ends when its last run is over: the dispatcher decides whether it is.
+fn look_at_end(finished: &[Finished]) {
+    let ahead = finished.iter().filter(|one| one.was_ahead);
+    let actions: Vec<Uuid> = ahead.filter_map(|one| one.action).collect();
+    if actions.is_empty() {
+        return;
+    }
+    let now = time::timestamptz(clock::now());
+    let arguments = [pg_uuids(actions).into(), now.into()];
+    if LOOK_AT_END.with(|query| query.execute(&arguments)) > 0 {
+        wakeup::due_on_commit(now.into());
+    }
 }
 
 /// Dispatches were cancelled, each for a reason or none.
@@ -70,6 +115,7 @@ pub fn cancelled(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor)
         actor,
         |one| json!({ "attempt": one.attempt, "reason": reasons.get(one.number) }),
     );
+    look_at_end(finished);
 }
 
 /// Dispatches have failed for good.
@@ -87,6 +133,7 @@ pub fn failed(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor) {
         actor,
         |one| json!({ "attempt": one.attempt, "error": reason(one), "claimed_by": one.claimed_by }),
     );
+    look_at_end(finished);
     let of_actions = || finished.iter().filter(|one| one.action.is_some());
     if of_actions().next().is_none() {
         return;
@@ -128,7 +175,7 @@ fn record(
         dispatch: one.id,
         action: one.action,
         owner_id: one.owner_id,
-        detail: detail(one),
+        detail: one.enqueued.named_in(detail(one)),
     });
     events::record_dispatches(kind, &events.collect::<Vec<_>>(), actor);
 }

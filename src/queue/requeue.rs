@@ -1,7 +1,7 @@
 //! Running dispatches that become pending again: retries, releases, expired leases. Everything here runs as the engine.
 
 use super::announce::{self, ANNOUNCED_COLUMNS, Announceable};
-use super::outcomes;
+use super::outcomes::{self, Enqueued, SUBJECT_OF_ENQUEUED};
 use crate::access::Actor;
 use crate::history::events::{self, DispatchEvent};
 use crate::pg::query::{fragment, pg_uuids, queries};
@@ -15,7 +15,8 @@ use uuid::Uuid;
 
 queries! {
     REQUEUE = "queue/queries/requeue.sql"
-        {announced: ANNOUNCED_COLUMNS, kept_errors: fragment!("queue/queries/kept_errors.sql")}
+        {announced: ANNOUNCED_COLUMNS, kept_errors: fragment!("queue/queries/kept_errors.sql"),
+         subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, TIMESTAMPTZARRAYOID, TEXTARRAYOID);
 }
 
@@ -38,6 +39,7 @@ pub struct Requeued {
     pub record_events: Option<String>,
     /// Why the attempt failed; None for one that was given back.
     pub error: Option<String>,
+    pub enqueued: Enqueued,
 }
 
 /// Makes dispatches, which the caller has locked, pending again.
@@ -64,6 +66,7 @@ pub fn requeue(dispatches: &[Requeue], actor: &Actor) -> Vec<Requeued> {
             claimed_by: row.get(12),
             record_events: row.get(13),
             error: row.get(14),
+            enqueued: Enqueued::read(row, 15),
         })
     });
     record(&requeued, actor);
@@ -80,12 +83,12 @@ fn record(requeued: &[Requeued], actor: &Actor) {
         dispatch: one.dispatch.id,
         action: one.dispatch.action,
         owner_id: one.owner_id,
-        detail: json!({
+        detail: one.enqueued.named_in(json!({
             "attempt": one.attempt,
             "error": one.error,
             "available_at": time::rfc3339(one.available_at),
             "claimed_by": one.claimed_by,
-        }),
+        })),
     });
     events::record_dispatches(EventKind::Retrying, &events.collect::<Vec<_>>(), actor);
 }

@@ -9,6 +9,7 @@ use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, pg_uuids, queries};
 use crate::pg::{interval, time};
 use crate::queue::finish::{self, End, Finished};
+use crate::queue::outcomes::Enqueued;
 use crate::queue::requeue::{self, Requeue, Requeued};
 use crate::runtime::{clock, engine, installation};
 use chrono::{DateTime, Utc};
@@ -119,6 +120,7 @@ struct Recovery {
     attempt: i32,
     status: &'static str,
     claimed_by: Option<String>,
+    enqueued: Enqueued,
 }
 
 impl Recovery {
@@ -130,6 +132,7 @@ impl Recovery {
             attempt: one.attempt,
             status: "pending",
             claimed_by: one.claimed_by.clone(),
+            enqueued: one.enqueued.clone(),
         }
     }
 
@@ -141,6 +144,7 @@ impl Recovery {
             attempt: one.attempt,
             status: end.as_str(),
             claimed_by: one.claimed_by.clone(),
+            enqueued: one.enqueued.clone(),
         }
     }
 }
@@ -150,8 +154,13 @@ fn record(recoveries: &[Recovery], reason: &str, actor: &Actor) {
         return;
     }
     let detail = |one: &Recovery| {
-        json!({ "reason": reason, "attempt": one.attempt, "status": one.status, "claimed_by": one.claimed_by })
-            .to_string()
+        let detail = json!({
+            "reason": reason,
+            "attempt": one.attempt,
+            "status": one.status,
+            "claimed_by": one.claimed_by,
+        });
+        one.enqueued.named_in(detail).to_string()
     };
     let actions: Vec<_> = recoveries
         .iter()

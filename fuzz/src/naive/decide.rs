@@ -44,17 +44,22 @@ impl Occurrences<'_> {
 /// What [`recur_core::decide::decide`] should answer. It walks: `now` must not be far behind `next_run_at`.
 pub fn decide(due: &Due<'_>, now: Instant, mode: Mode) -> Option<Decision> {
     match mode {
-        Mode::Due => Some(with_ahead(at_its_instant(due, now), now)),
+        Mode::Due => Some(with_ahead(due, at_its_instant(due, now), now)),
         Mode::Stage { until } => ahead_of_it(due, now, until),
     }
 }
 
 /// An action with dispatches ahead of their time is looked at when the first of them comes due, and goes on until the
-/// last has.
-fn with_ahead(mut answer: Decision, now: Instant) -> Decision {
+/// last is over. What is unfinished is asked when all is dispatched.
+fn with_ahead(due: &Due<'_>, mut answer: Decision, now: Instant) -> Decision {
     let (come_due, ahead): (Vec<Instant>, Vec<Instant>) =
         answer.fire.iter().partition(|at| **at <= now);
     let Some(first) = ahead.first().copied() else {
+        let dispatches_ahead = due.policy.horizon.is_some() && due.policy.overlap == Overlap::Allow;
+        let is_asked = due.all_dispatched.is_none();
+        if matches!(answer.then, Then::End(_)) && dispatches_ahead && is_asked {
+            answer.then = Then::Finish { due_at: now };
+        }
         return answer;
     };
     answer.ahead = Some(StillAhead {
@@ -89,7 +94,26 @@ fn at_its_instant(due: &Due<'_>, now: Instant) -> Decision {
         then: Then::End(EndReason::Exhausted),
     };
     let over = due.completed.unwrap_or(due.run_count);
-    if due.max_runs.is_some_and(|most| over >= most) {
+    let is_exhausted = due.max_runs.is_some_and(|most| over >= most);
+    if let Some(last) = due.all_dispatched {
+        let Unfinished {
+            pending,
+            running,
+            stale,
+        } = due.unfinished;
+        if pending || running || stale {
+            let pause = TimeDelta::hours(1).min(now - last);
+            let due_at = now + pause.max(TimeDelta::seconds(10));
+            answer.then = Then::Finish { due_at };
+        } else if !is_exhausted {
+            answer.then = Then::End(match due.recurrence.bounds().ends_at {
+                Some(_) => EndReason::Expired,
+                None => EndReason::NoNext,
+            });
+        }
+        return answer;
+    }
+    if is_exhausted {
         return answer;
     }
     let share = due.share.clamp(1, MOST_FIRED);
@@ -236,7 +260,8 @@ fn ahead_of_it(due: &Due<'_>, now: Instant, until: Instant) -> Option<Decision> 
         || due.policy.horizon.is_some()
         || due.duplicates.is_some();
     let is_counted_later = due.completed.is_some() && due.max_runs.is_some();
-    if depends || is_counted_later || due.next_run_at <= now {
+    let is_over = due.all_dispatched.is_some();
+    if depends || is_counted_later || is_over || due.next_run_at <= now {
         return None;
     }
     let mut fire = Occurrences(due).between(due.next_run_at - MICROSECOND, until);

@@ -94,10 +94,11 @@ pub fn decide(input: &Input) -> Signature {
         _ => occurrence.unwrap_or(from),
     };
     let run_count = choices.below(5) as i64;
-    let due = Due {
+    let mut due = Due {
         recurrence: &recurrence,
         next_run_at,
         ahead: None,
+        all_dispatched: None,
         run_count,
         max_runs: choices.one_in(3).then(|| choices.below(12) as i64),
         completed: choices.one_in(4).then(|| choices.within(0, run_count)),
@@ -123,6 +124,7 @@ pub fn decide(input: &Input) -> Signature {
         },
         _ => Mode::Due,
     };
+    due.all_dispatched = choices.one_in(8).then(|| now - span(&mut choices));
     // Some of what fires at first are duplicates.
     let first = recur_core::decide::decide(&due, now, mode).filter(|_| due.duplicates.is_some());
     let [mut skipped, mut merged] = [Vec::new(), Vec::new()];

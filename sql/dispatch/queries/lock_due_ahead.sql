@@ -3,7 +3,7 @@
 -- whose tid has changed meanwhile may be missed, and is dispatched at its instant.
 -- $1 timestamptz, $2 tid: after this timer; $3 timestamptz: up to; $4 bigint: at most this many
 SELECT t.action_id, t.due_at, coalesce(t.next_run_at, t.due_at), t.last_run_at, t.run_count, t.ctid,
-       t.next_ahead, t.ran_at, t.next_run_at IS NULL, t.error_count
+       t.next_ahead, t.ran_at, t.next_run_at IS NULL AND coalesce(t.next_ahead, t.ran_at) IS NOT NULL, t.error_count
   FROM recur_internal.timers AS t
  WHERE t.due_at >= $1 AND t.due_at <= $3 AND (t.due_at > $1 OR t.ctid > $2)
  ORDER BY t.due_at

@@ -6,7 +6,7 @@
 -- reports on one attempt the first counts. One report needs no sort, which saves 8 µs. The condition is "not pending"
 -- instead of "running", because the planner estimates the index of running dispatches to be cheaper than the primary
 -- key.
--- {kept_errors} as in requeue.sql.
+-- {kept_errors} and {subject} as in requeue.sql.
 -- $1 uuid[]: dispatches; $2 int[]: attempts; $3 jsonb[]: results; $4 text[]: reasons; $5 text: completed, failed or
 -- cancelled; $6 smallint: history partition; $7 int[]: owners that the caller sees, NULL for all
 WITH reports AS (
@@ -32,5 +32,7 @@ WITH reports AS (
                        FROM recur_internal.definitions AS d WHERE d.id = m.action_id), true)
 )
 SELECT m.number, m.id, m.attempt, m.available_at, m.cancel_requested, m.action_id, m.context_version, m.owner_id,
-       m.claimed_by, m.record_events
+       m.claimed_by, m.record_events,
+       {{subject}},
+       m.trigger = 'schedule' AND m.scheduled_at > m.created_at + interval '1 minute'
   FROM moved AS m

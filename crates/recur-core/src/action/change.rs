@@ -317,6 +317,8 @@ impl<J: Json> Turn<'_, J> {
     fn settle(&self, timer: &mut Timer) {
         timer.next_run_at = timer.next_run_at.filter(|_| timer.enabled);
         timer.due_at = due_at(self.definition, timer.next_run_at, self.now);
+        // It may wait for its last runs to end.
+        timer.due_at = timer.due_at.or(timer.enabled.then_some(self.now));
     }
 }
 

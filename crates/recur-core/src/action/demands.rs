@@ -7,6 +7,7 @@ use super::invalid::Invalid;
 use super::state::Action;
 use super::value::Json;
 use recurrence::Kind;
+use recurrence::cron::{CronSpec, FieldKind, Item};
 
 /// What the actions of a namespace must have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +59,24 @@ fn is_bounded<J: Json>(action: &Action<J>, environment: &Environment<'_>) -> Res
     let schedule = check::schedule(Column::Schedule.name(), text, environment)?;
     let ends_by_itself =
         text.starts_with("RRULE:") && ["COUNT=", "UNTIL="].iter().any(|part| text.contains(part));
-    Ok(ends_by_itself || matches!(schedule.kind(), Kind::At(_)))
+    Ok(ends_by_itself
+        || match schedule.kind() {
+            Kind::At(_) => true,
+            Kind::Cron(cron) => names_last_year(cron),
+            _ => false,
+        })
+}
+
+/// Does the year field name a last year?
+fn names_last_year(cron: &CronSpec) -> bool {
+    let (_, largest) = FieldKind::Year.range();
+    let mut items = cron.field(FieldKind::Year).items().iter();
+    items.all(|item| match item {
+        Item::Value(last) | Item::Range { last, .. } | Item::RangeStep { last, .. } => {
+            *last < largest
+        }
+        _ => false,
+    })
 }
 
 #[cfg(test)]
@@ -91,8 +109,21 @@ mod tests {
             (Column::EndsAt, at("2030-01-01T00:00:00Z").into()),
             (Column::Schedule, "at 2030-01-01T00:00:00".into()),
             (Column::Schedule, "RRULE:FREQ=DAILY;COUNT=3".into()),
+            (Column::Schedule, "0 0 0 1 1 * 2041".into()),
+            (Column::Schedule, "0 0 0 1 1 * 2041-2049,2060-2070/2".into()),
         ] {
             assert!(create(arguments([bound, context()])).is_ok());
+        }
+        for endless in [
+            "0 0 0 1 1 *",
+            "0 0 0 1 1 * */2",
+            "0 0 0 1 1 * 2041,2050-9999",
+        ] {
+            let schedule = (Column::Schedule, endless.into());
+            assert!(
+                create(arguments([schedule, context()])).is_err(),
+                "{endless}"
+            );
         }
         let invalid = create(arguments([context()])).unwrap_err();
         assert_eq!(

@@ -82,13 +82,15 @@ pub(super) fn check_reason(enabled: bool, reason: Option<&str>) -> Result<(), In
 pub fn pause<J: Json>(action: &Action<J>, reason: Option<&str>) -> Result<Changes<J>, Invalid> {
     let timer = &action.timer;
     if !timer.enabled {
-        let state = match timer.ended_reason {
-            None => "is paused already",
-            Some(_) => "has ended",
+        let (state, hint) = match timer.ended_reason {
+            None => ("is paused already", "recur.resume starts it again."),
+            Some(_) => (
+                "has ended",
+                "It goes on when a change of max_runs, ends_at or the schedule leaves it a run.",
+            ),
         };
         let message = format!("action \"{}\" {state}", action.definition.name());
-        return Err(Invalid::new(Code::NotInPrerequisiteState, message)
-            .with_hint("recur.resume starts it again."));
+        return Err(Invalid::new(Code::NotInPrerequisiteState, message).with_hint(hint));
     }
     Changes::from_arguments([
         (Column::Enabled, Value::Bool(false)),

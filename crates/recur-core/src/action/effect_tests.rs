@@ -437,14 +437,20 @@ fn only_what_runs_is_paused_and_only_what_is_paused_is_resumed() {
 
     let mut ended = paused([]);
     ended.timer.ended_reason = Some("exhausted".into());
-    for (action, message) in [
-        (paused([]), "action \"n\" is paused already"),
-        (ended, "action \"n\" has ended"),
+    let ended_hint =
+        "It goes on when a change of max_runs, ends_at or the schedule leaves it a run.";
+    for (action, message, hint) in [
+        (
+            paused([]),
+            "action \"n\" is paused already",
+            "recur.resume starts it again.",
+        ),
+        (ended, "action \"n\" has ended", ended_hint),
     ] {
         let invalid = pause(&action, None).unwrap_err();
         assert_eq!(invalid.code, Code::NotInPrerequisiteState);
         assert_eq!(invalid.message, message);
-        assert_eq!(invalid.hint.unwrap(), "recur.resume starts it again.");
+        assert_eq!(invalid.hint.unwrap(), hint);
     }
     let invalid = resume(&running([])).unwrap_err();
     assert_eq!(
@@ -475,10 +481,8 @@ fn what_resume_all_resumes() {
     assert!(resumable(exhausted.clone()));
     exhausted.timer.run_count = 3;
     assert!(!resumable(exhausted));
-    assert!(!resumable(in_bulk(paused([(
-        Column::EndsAt,
-        at("2027-03-31T00:00:00Z").into()
-    )]))));
+    let over = (Column::EndsAt, at("2027-03-31T00:00:00Z").into());
+    assert!(!resumable(in_bulk(paused([over]))));
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub struct Timer {
     pub last_run_at: Option<DateTime<Utc>>,
     /// The first dispatch that is ahead of its time.
     pub next_ahead: Option<DateTime<Utc>>,
-    /// While dispatches are ahead of their time: the latest occurrence that has come due.
+    /// While dispatches are ahead of their time, or the last of them unfinished: the latest occurrence that has come
+    /// due.
     pub ran_at: Option<DateTime<Utc>>,
     /// How many occurrences have been dispatched.
     pub run_count: i64,

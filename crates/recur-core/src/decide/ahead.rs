@@ -1,9 +1,15 @@
 //! Dispatches ahead of their time: generated, and not come due.
 //!
-//! An action with such dispatches is looked at whenever the first of them comes due. So it is known which have come
-//! due, and the action ends when the last has, not when it was generated.
+//! An action with such dispatches is looked at whenever the first of them comes due, so it is known which have come
+//! due. The action ends neither when the last is generated nor when it comes due, but when nothing is unfinished: until
+//! then it can be paused and edited. Who finishes a dispatch has the action looked at; in case that is missed, the
+//! action is looked at again, at ever longer intervals.
 
 use super::{Decision, Due, EndReason, Instant, StillAhead, Then};
+use chrono::TimeDelta;
+
+/// The interval is as long as the last occurrence is past, within these bounds.
+const LOOK_AGAIN_AFTER: (TimeDelta, TimeDelta) = (TimeDelta::seconds(10), TimeDelta::hours(1));
 
 /// The dispatches that were ahead of their time after the last decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,17 +18,14 @@ pub struct Ahead {
     pub first: Instant,
     /// The last of them.
     pub last: Instant,
-    /// Were they the last of the action? Then `next_run_at` has no meaning.
-    pub is_end: bool,
 }
 
 impl Due<'_> {
     /// Decides what to dispatch, and notes which dispatches ahead have come due.
     pub(super) fn settle(&self, now: Instant) -> Decision {
-        let is_end = self.ahead.is_some_and(|ahead| ahead.is_end);
-        let mut decision = match is_end {
-            true => Decision::ending(self.reason_of_end()),
-            false => self.decide(now),
+        let mut decision = match self.all_dispatched {
+            Some(_) => Decision::ending(self.reason_of_end()),
+            None => self.decide(now),
         };
         if let Some(first) = self.first_ahead(&decision, now) {
             decision.ahead = Some(StillAhead {
@@ -39,8 +42,25 @@ impl Due<'_> {
                 },
                 Then::End(_) | Then::Finish { .. } => Then::Finish { due_at: first },
             };
+        } else if let Then::End(_) = decision.then
+            && let Some(due_at) = self.ends_later(now)
+        {
+            decision.then = Then::Finish { due_at };
         }
         decision
+    }
+
+    /// When to see again whether an action that has no more occurrences ends; None if it ends now. What is unfinished
+    /// is asked only of actions of which all is dispatched.
+    fn ends_later(&self, now: Instant) -> Option<Instant> {
+        let dispatches_ahead = self.ahead.is_some() || self.policy.usable_horizon().is_some();
+        match self.all_dispatched {
+            None => dispatches_ahead.then_some(now),
+            Some(last) => self.unfinished.any().then(|| {
+                let (shortest, longest) = LOOK_AGAIN_AFTER;
+                now + (now - last).clamp(shortest, longest)
+            }),
+        }
     }
 
     fn reason_of_end(&self) -> EndReason {

@@ -92,9 +92,9 @@ pub enum Then {
         /// When to decide again: at that occurrence, or earlier if it is dispatched ahead.
         due_at: DateTime<Utc>,
     },
-    /// All of its occurrences are dispatched, and some are ahead of their time: it ends when the last has come due.
+    /// All of its occurrences are dispatched, some ahead of their time: it ends when none is unfinished.
     Finish {
-        /// When to decide again: when the first of those ahead comes due.
+        /// When to decide again: when the first of those ahead comes due, or to see what is unfinished.
         due_at: DateTime<Utc>,
     },
     /// It has ended.

@@ -34,6 +34,8 @@ pub struct Due<'a> {
     pub next_run_at: Instant,
     /// The dispatches that were ahead of their time after the last decision.
     pub ahead: Option<Ahead>,
+    /// The last occurrence, if all are dispatched: then `next_run_at` has no meaning.
+    pub all_dispatched: Option<Instant>,
     /// How many runs count against `max_runs`.
     pub run_count: i64,
     /// How many runs the action may have.
@@ -43,7 +45,7 @@ pub struct Due<'a> {
     pub completed: Option<i64>,
     /// What the action wants done.
     pub policy: Policy,
-    /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`].
+    /// Which of its dispatches are unfinished; see [`Overlap::needs_unfinished`]. Asked where all are dispatched, too.
     pub unfinished: Unfinished,
     /// Of an action that is deduplicated: its occurrences that are duplicates, none at first. Those that a first
     /// decision fires are looked up, and a second decision drops the duplicates among them.
@@ -72,6 +74,12 @@ pub struct Duplicates<'a> {
     pub skipped: &'a [DateTime<Utc>],
     /// Those whose payload the pending dispatch takes over.
     pub merged: &'a [DateTime<Utc>],
+}
+
+impl Unfinished {
+    fn any(self) -> bool {
+        self.pending || self.running || self.stale
+    }
 }
 
 impl Overlap {
@@ -153,6 +161,7 @@ const MICROSECOND: TimeDelta = TimeDelta::microseconds(1);
 ///     recurrence: &recurrence,
 ///     next_run_at: noon,
 ///     ahead: None,
+///     all_dispatched: None,
 ///     run_count: 0,
 ///     max_runs: None,
 ///     completed: None,
@@ -251,6 +260,7 @@ impl Due<'_> {
             || self.duplicates.is_some()
             || horizon.is_some()
             || self.ahead.is_some()
+            || self.all_dispatched.is_some()
             || is_counted_later
         {
             return None;

@@ -1,7 +1,7 @@
 //! Actions that get another owner.
 
 use super::privileges::prepare;
-use pg_recur_tests::{Cluster, Session};
+use pg_recur_tests::{Cluster, Session, eventually};
 
 const MEMBERS: &str = "CREATE ROLE red; CREATE ROLE blue; GRANT red, blue TO author;
                        SELECT recur.grant_access('red', 'author'); SELECT recur.grant_access('blue', 'author');
@@ -68,6 +68,45 @@ fn a_member_of_both_roles_gives_an_action_from_one_to_the_other() {
 }
 
 #[test]
+fn an_action_takes_its_pending_dispatches_to_its_new_owner() {
+    let cluster = Cluster::start();
+    let mut admin = prepare(&cluster);
+    admin.batch(MEMBERS);
+    admin.batch(
+        "SELECT recur.grant_access('red', 'consumer'); SELECT recur.grant_access('blue', 'consumer');
+         SET ROLE red;
+         SELECT recur.create('stays', '@yearly', 'p', 'a');
+         SELECT recur.create('goes', '0 0 0 1 1 *', 'p', 'a', overlap => 'allow', horizon_count => 3);
+         SELECT recur.trigger('stays'); SELECT recur.trigger('goes'); SELECT recur.claim(2, '{p}');
+         SELECT recur.trigger('goes'); SELECT recur.trigger('goes'); RESET ROLE",
+    );
+    eventually("dispatches ahead of their time", || {
+        let ahead = "SELECT count(*) = 3 FROM recur.dispatches WHERE trigger = 'schedule'";
+        admin.value(ahead, &[])
+    });
+    admin.batch("SELECT recur.update('goes', '{\"owner\": \"blue\"}')");
+    let dispatches = admin.texts(
+        "SELECT concat_ws(' ', status, trigger, owner, count(*)) FROM recur.dispatches
+          WHERE provider = 'p' GROUP BY status, trigger, owner ORDER BY 1",
+        &[],
+    );
+    let moved = [
+        "pending manual blue 2",
+        "pending schedule blue 3",
+        "running manual red 2",
+    ];
+    assert_eq!(dispatches, moved);
+    let claimed = |admin: &mut Session, role: &str| -> i64 {
+        admin.batch(&format!("SET ROLE {role}"));
+        let count = admin.value("SELECT count(*) FROM recur.claim(10, '{p}')", &[]);
+        admin.batch("RESET ROLE");
+        count
+    };
+    assert_eq!(claimed(&mut admin, "red"), 0);
+    assert_eq!(claimed(&mut admin, "blue"), 2);
+}
+
+#[test]
 fn all_that_is_an_owners_goes_to_another_with_what_is_pending() {
     let cluster = Cluster::start();
     let mut admin = prepare(&cluster);
@@ -107,7 +146,12 @@ fn all_that_is_an_owners_goes_to_another_with_what_is_pending() {
     // The doctor notices that a role is gone, and an admin gives its actions to another.
     admin.batch("CREATE ROLE gone; SELECT recur.grant_access('gone', 'author')");
     create_as(&mut admin, "gone", "left behind");
-    admin.batch("SELECT recur.revoke_access('gone'); DROP ROLE gone");
+    admin.batch(
+        "CREATE ROLE busy; SELECT recur.grant_access('busy', 'author');
+         SET ROLE busy; SELECT recur.enqueue('q', 'a'); SELECT recur.enqueue('q', 'a'); RESET ROLE;
+         SELECT recur.claim(1, '{q}');
+         SELECT recur.revoke_access('gone'); DROP ROLE gone; SELECT recur.revoke_access('busy'); DROP ROLE busy",
+    );
     let found = admin.texts(
         "SELECT finding || ' -- ' || remedy FROM recur.doctor() WHERE finding LIKE '%no longer exists'",
         &[],
@@ -115,8 +159,12 @@ fn all_that_is_an_owners_goes_to_another_with_what_is_pending() {
     assert_eq!(
         found,
         [
-            "1 actions belong to role \"gone\", which no longer exists -- Their dispatches are seen by admins only. \
-             SELECT recur.reassign_owner('gone', …) gives them to another role."
+            "0 actions and 2 pending or running dispatches belong to role \"busy\", which no longer exists -- Admins \
+             alone see and claim these dispatches. SELECT recur.reassign_owner('busy', …) gives actions and pending \
+             dispatches to another role.",
+            "1 actions and 0 pending or running dispatches belong to role \"gone\", which no longer exists -- Admins \
+             alone see and claim these dispatches. SELECT recur.reassign_owner('gone', …) gives actions and pending \
+             dispatches to another role."
         ]
     );
     admin.batch("SELECT recur.reassign_owner('gone', 'green')");

@@ -5,6 +5,7 @@ mod bulk;
 mod concurrency;
 mod context;
 mod create;
+mod create_many;
 mod existing;
 mod first_run;
 mod limits;

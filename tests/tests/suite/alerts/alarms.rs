@@ -201,6 +201,22 @@ fn a_muted_action_raises_its_alarm_silently() {
     assert_eq!(listener.waiting_notifications(), Vec::<Value>::new());
 }
 
+#[test]
+fn what_the_same_tick_dispatches_is_not_late_yet() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    look(&mut session, "07:00");
+    session.batch(
+        "SELECT recur.create('report', '0 8 * * *', 'mailer', 'send', late_after => '10 minutes')",
+    );
+    look(&mut session, "12:00");
+    assert_eq!(session.count("recur.dispatches"), 1);
+    look(&mut session, "12:09");
+    assert_eq!(alarms(&mut session), [""; 0]);
+    look(&mut session, "12:10");
+    assert_eq!(alarms(&mut session), ["raised late"]);
+}
+
 /// A dispatch that is made by hand is looked at in time, although the next look was to be an hour later.
 #[test]
 fn a_dispatch_made_by_hand_is_not_forgotten() {

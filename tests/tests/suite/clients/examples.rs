@@ -163,3 +163,29 @@ fn a_stop_works_while_the_server_is_away() {
         session = cluster.session("app");
     }
 }
+
+/// It can not report what it was doing: the lease will expire.
+#[test]
+fn a_stop_works_while_a_handler_runs_and_the_server_is_away() {
+    let mut cluster = Cluster::start();
+    let mut session = cluster.database("app");
+    for language in LANGUAGES {
+        let id = mail(&mut session, r#"{"to": "x", "seconds": 3600}"#);
+        let settings = [("POLL", "0.1"), ("GRACE", "0.1"), ("LEASE", "3")];
+        let mut consumer = Example::start(language, &cluster, "app", &settings);
+        eventually("it runs", || state(&mut session, id) == "running 1");
+        cluster.stop(Shutdown::Fast);
+        eventually("it tries to connect", || {
+            consumer.output().matches("no connection").count() >= 3
+        });
+        let asked = Instant::now();
+        consumer.signal(Signal::SIGTERM);
+        assert!(consumer.wait().success(), "{}", consumer.output());
+        assert!(asked.elapsed() < AT_ONCE, "{language:?}");
+        let output = consumer.output();
+        assert!(output.ends_with("stopped\n"), "{language:?}: {output}");
+        cluster.launch();
+        session = cluster.session("app");
+        session.execute("SELECT recur.cancel($1)", &[&id]);
+    }
+}

@@ -195,7 +195,7 @@ fn the_next_run_lies_ahead_and_the_last_run_does_not() {
 }
 
 #[test]
-fn an_action_ends_when_its_last_run_is_due() {
+fn an_action_ends_when_its_last_run_is_over() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");
     let action = create(&mut session, "1h", ", horizon => '6 hours', max_runs => 3");
@@ -209,6 +209,9 @@ fn an_action_ends_when_its_last_run_is_due() {
         assert_eq!(seen(&mut session).0, "active");
     }
     let at = hours(&mut session, 3);
+    assert_eq!(session.tick(&at), (0, 0, 0, 0), "all are due");
+    assert_eq!(seen(&mut session).0, "active");
+    session.batch("SELECT recur.cancel(id) FROM recur.dispatches");
     assert_eq!(session.tick(&at), (0, 0, 1, 0));
     let row = &session.rows(
         "SELECT state, ended_reason, a.next_run_at IS NULL, last_run_at = $1::text::timestamptz
@@ -226,6 +229,99 @@ fn an_action_ends_when_its_last_run_is_due() {
         )),
         1
     );
+}
+
+#[test]
+fn however_its_last_run_ends_the_action_ends() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT recur.mark_test_database(); SELECT recur.set_clock('2040-03-01 09:30:00+00')",
+    );
+    let claimed = "FROM recur.claim(1, '{p}', lease => '10 minutes')";
+    for (name, last) in [
+        (
+            "completed",
+            format!("SELECT recur.complete(id, attempt) {claimed}"),
+        ),
+        (
+            "failed",
+            format!("SELECT recur.fail(id, attempt, 'no', false) {claimed}"),
+        ),
+        (
+            "many",
+            format!("SELECT recur.complete_many(array_agg(id), array_agg(attempt)) {claimed}"),
+        ),
+        (
+            "cancelled",
+            "SELECT recur.cancel(id) FROM recur.dispatches WHERE status = 'pending'".to_owned(),
+        ),
+        (
+            "lost",
+            format!("SELECT id {claimed}; SELECT recur.set_clock('11 minutes' + recur.clock())"),
+        ),
+    ] {
+        session.batch(&format!(
+            "SELECT recur.create('{name}', '1h', 'p', 'a', starts_at => recur.clock() - interval '30 minutes',
+                                 horizon => '6 hours', max_runs => 2, max_attempts => 2)"
+        ));
+        let state = |session: &mut Session| -> (String, Option<String>) {
+            let of = "SELECT state, reason FROM recur.overview WHERE name = $1";
+            let row = &session.rows(of, &[&name])[0];
+            (row.get(0), row.get(1))
+        };
+        let active = ("active".to_owned(), None);
+        let tick = "SELECT ended FROM recur.tick()";
+        assert_eq!(session.value::<i64>(tick, &[]), 0);
+        session.batch("SELECT recur.set_clock(recur.clock() + interval '2 hours')");
+        assert_eq!(session.value::<i64>(tick, &[]), 0, "both are due");
+        session.batch(&format!(
+            "SELECT recur.fail(id, attempt, 'again') {claimed}"
+        ));
+        session.batch(&format!("SELECT recur.complete(id, attempt) {claimed}"));
+        assert_eq!(
+            session.value::<i64>(tick, &[]),
+            0,
+            "one waits for its retry"
+        );
+        session.batch("SELECT recur.set_clock(recur.clock() + interval '5 minutes')");
+        assert_eq!(state(&mut session), active, "{name}");
+        session.batch(&last);
+        session.batch("SELECT recur.tick()");
+        let ended = ("ended".to_owned(), Some("exhausted".to_owned()));
+        assert_eq!(state(&mut session), ended, "{name}");
+    }
+}
+
+#[test]
+fn an_action_whose_last_run_is_unfinished_can_be_changed() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let action = create(&mut session, "1h", ", horizon => '6 hours', max_runs => 3");
+    assert_eq!(tick_now(&mut session), 3);
+    let at = hours(&mut session, 3);
+    session.tick(&at);
+    for change in [
+        r#"{"priority": 3}"#,
+        r#"{"horizon": "2 hours"}"#,
+        r#"{"enabled": false}"#,
+    ] {
+        session.execute(
+            "SELECT recur.update($1::uuid, $2::text::jsonb)",
+            &[&action, &change],
+        );
+    }
+    assert_eq!(seen(&mut session).0, "paused");
+    session.execute(
+        "SELECT recur.update($1::uuid, '{\"max_runs\": 4, \"enabled\": true}')",
+        &[&action],
+    );
+    assert_eq!(seen(&mut session).0, "active");
+    let explained: String = session.value(
+        "SELECT verdict FROM recur.explain('a', now() + interval '1 year')",
+        &[],
+    );
+    assert_eq!(explained, "never existed");
 }
 
 /// The number of withdrawn dispatches in the latest event.

@@ -77,6 +77,84 @@ fn nothing_of_the_subject_is_left_and_all_of_others() {
 }
 
 #[test]
+fn events_of_enqueued_dispatches_are_found_when_these_were_purged() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "SELECT recur.set_setting('recur.record_events', 'failed,retrying');
+         SELECT recur.enqueue('p', 'a', subject => 'Carol', tenant => 't', max_attempts => 2,
+                              retry_backoff => '{\"base\": \"1 us\", \"factor\": 1, \"cap\": \"1 us\"}');
+         SELECT recur.fail(id, attempt, 'Carol did not answer') FROM recur.claim(1, '{p}');
+         SELECT recur.fail(id, attempt, 'Carol did not answer') FROM recur.claim(1, '{p}');
+         SELECT recur.enqueue('p', 'a', subject => 'Carol', max_attempts => 1);
+         SELECT recur.claim(1, '{p}', lease => '1 ms', consumer => 'Carol''s phone');
+         SELECT pg_sleep(0.01); SELECT recur_internal.expire_leases(clock_timestamp(), 10);
+         SELECT recur.purge('0 s')",
+    );
+    let kinds = session.texts("SELECT kind FROM recur.events ORDER BY id", &[]);
+    let of_one = ["dispatch.retrying", "dispatch.failed"];
+    let of_other = ["dispatch.failed", "dispatch.recovered"];
+    assert_eq!(kinds, [of_one, of_other].concat());
+    let detail: Value = session.value(
+        "SELECT detail - 'claimed_by' FROM recur.events ORDER BY id LIMIT 1 OFFSET 1",
+        &[],
+    );
+    let named = json!({"attempt": 2, "error": "Carol did not answer",
+                       "namespace": "default", "tenant": "t", "subject": "Carol"});
+    assert_eq!(detail, named);
+    assert_eq!(occurrences(&mut session, "Carol"), 4);
+    session.batch("SELECT recur.forget_subject('Carol', tenant => 'default')");
+    assert_eq!(occurrences(&mut session, "Carol"), 2, "another tenant");
+    session.batch("SELECT recur.forget_subject('Carol')");
+    assert_eq!(occurrences(&mut session, "Carol"), 0);
+}
+
+#[test]
+fn a_subject_is_forgotten_whose_action_is_anothers_now() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let change =
+        |changes: Value| format!("SELECT recur.update('n', '{changes}', subject => '{{}}');");
+    let of = |person: &str, changes: Value| change(changes).replace("{}", person);
+    let changes = [
+        of("Zoe", json!({"payload": {"to": "Zoe again"}})),
+        of("Zoe", json!({"context": {"of": "Zoe again"}})),
+        of(
+            "Zoe",
+            json!({"subject": "Alice", "payload": {"to": "Alice"}, "context": {"of": "Alice"}}),
+        ),
+        of("Alice", json!({"payload": {"to": "Alice again"}})),
+        of("Alice", json!({"context": {"of": "Alice again"}})),
+        of("Alice", json!({"subject": "Bob", "context": {"of": "Bob"}})),
+        of("Bob", json!({"priority": 3})),
+        of("Bob", json!({"payload": {"to": "Bob"}})),
+        of("Bob", json!({"payload": {"to": "Bob again"}})),
+    ];
+    session.batch(
+        "SELECT recur.create('n', '@yearly', 'p', 'a', subject => 'Zoe', payload => '{\"to\": \"Zoe\"}',
+                             context => '{\"of\": \"Zoe\"}')",
+    );
+    for change in &changes {
+        session.batch(change);
+    }
+    session.batch("SELECT recur.forget_subject('Alice', namespace => 'other')");
+    let versions =
+        "SELECT coalesce(string_agg(version::text, ' ' ORDER BY version), '') FROM recur.contexts";
+    assert_eq!(session.value::<String>(versions, &[]), "1 2 3 4 5");
+    session.batch("SELECT recur.forget_subject('Alice', namespace => 'default')");
+    assert_eq!(occurrences(&mut session, "Alice"), 0);
+    assert_eq!(session.value::<String>(versions, &[]), "1 2 5");
+    // What was before, and what came after, is still there.
+    let changed =
+        "SELECT string_agg(coalesce(detail #>> '{old,payload,to}', detail #>> '{old,context,of}',
+                                              detail #>> '{old,priority}'), ', ' ORDER BY id)
+                     FROM recur.events WHERE kind = 'action.updated'";
+    assert_eq!(session.value::<String>(changed, &[]), "Zoe, Zoe, 0, Bob");
+    let actions = "SELECT count(*) FROM recur.recurring_actions";
+    assert_eq!(session.value::<i64>(actions, &[]), 1);
+}
+
+#[test]
 fn an_author_makes_only_its_own_owners_forget() {
     let cluster = Cluster::quiet();
     let mut session = cluster.database("app");

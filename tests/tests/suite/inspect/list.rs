@@ -145,22 +145,30 @@ fn the_newest_come_first() {
     let mut session = cluster.database("app");
     for name in ["b", "c", "a", "e", "d"] {
         session.batch(&format!(
-            "SELECT recur.create('{name}', '@yearly', 'p', 'x'); SELECT pg_sleep(0.002)"
+            "SELECT recur.create('{name}', '@yearly', 'p', 'x')"
         ));
     }
     assert_eq!(names(&mut session, ""), ["a", "b", "c", "d", "e"]);
     assert_eq!(
-        names(&mut session, "sort => 'newest'"),
+        names(&mut session, "\"order\" => 'newest'"),
         ["d", "e", "a", "c", "b"]
     );
     assert_eq!(
-        names(&mut session, "sort => 'newest', search => 'e'"),
+        names(&mut session, "\"order\" => 'newest', search => 'e'"),
         ["e"]
     );
+    // Also many of one millisecond.
+    session.batch(
+        "SELECT recur.create(to_char(n, 'n000'), '@yearly', 'p', 'x', namespace => 'many')
+           FROM generate_series(1, 100) AS n",
+    );
+    let many = names(&mut session, "\"order\" => 'newest', namespace => 'many'");
+    assert!(many.is_sorted_by(|a, b| a > b), "{many:?}");
+    session.batch("SELECT recur.delete(id) FROM recur.list('many')");
     let mut page = |after: &str| {
         names(
             &mut session,
-            &format!("sort => 'newest', \"limit\" => 2, after => {after}"),
+            &format!("\"order\" => 'newest', \"limit\" => 2, after => {after}"),
         )
     };
     assert_eq!(page("NULL"), ["d", "e"]);
@@ -171,14 +179,14 @@ fn the_newest_come_first() {
     let mut page = |after: Uuid| {
         names(
             &mut session,
-            &format!("sort => 'newest', \"limit\" => 2, after => '{after}'"),
+            &format!("\"order\" => 'newest', \"limit\" => 2, after => '{after}'"),
         )
     };
     assert_eq!(page(id), ["a", "c"]);
     session.assert_error(
-        "SELECT recur.list(sort => 'oldest')",
+        "SELECT recur.list(\"order\" => 'oldest')",
         "22023",
-        "invalid sort \"oldest\": must be name or newest",
+        "invalid order \"oldest\": must be name or newest",
     );
 }
 
@@ -231,9 +239,9 @@ fn every_filter_has_an_index() {
     for (call, index) in [
         ("list()".to_owned(), "definitions_listed"),
         (format!("list(after => '{some}')"), "definitions_listed"),
-        ("list(sort => 'newest')".to_owned(), "definitions_pkey"),
+        ("list(\"order\" => 'newest')".to_owned(), "definitions_pkey"),
         (
-            format!("list(sort => 'newest', after => '{some}')"),
+            format!("list(\"order\" => 'newest', after => '{some}')"),
             "definitions_pkey",
         ),
         ("list(namespace => 'ns1')".to_owned(), "definitions_listed"),

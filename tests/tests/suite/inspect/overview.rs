@@ -119,3 +119,14 @@ fn the_overview_says_how_often_and_why_an_action_fails() {
         ["paused|0|a new disk is on its way"]
     );
 }
+
+#[test]
+fn a_run_by_hand_is_a_run() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SELECT recur.create('yearly', '0 0 1 1 *', 'p', 'a')");
+    let ran = "SELECT ran_ago IS NOT NULL FROM recur.overview";
+    assert!(!session.value::<bool>(ran, &[]));
+    session.batch("SELECT recur.trigger('yearly')");
+    assert!(session.value::<bool>(ran, &[]));
+}

@@ -55,6 +55,7 @@ const WITHOUT_SEARCH_PATH: [&str; 25] = [
     "recur_internal.checked_count",
     "recur_internal.counts_from_start",
     "recur_internal.describe_within",
+    "recur_internal.disarm_owners",
     "recur_internal.dispatch_id",
     "recur_internal.extension_created",
     "recur_internal.group_is_free",
@@ -65,6 +66,7 @@ const WITHOUT_SEARCH_PATH: [&str; 25] = [
     "recur_internal.owner_changed",
     "recur_internal.owner_name",
     "recur_internal.rows_restored",
+    "recur_internal.runs_in_database",
     "recur_internal.sees_all",
     "recur_internal.visible_owners",
 ];

@@ -5,8 +5,10 @@ use pg_recur_tests::{Cluster, Session};
 use std::collections::BTreeSet;
 
 /// Calls of functions that return one value. What stands in braces is filled in by `fill`.
-const SCALAR: [&str; 9] = [
+const SCALAR: [&str; 10] = [
     "recur.create('new', '@daily', 'p', 't')",
+    "recur.create_many(ARRAY[jsonb_build_object('name', 'x', 'schedule', '@daily', 'provider', 'p',
+                                                'action_type', 'a')])",
     "recur.enqueue('p', 't')",
     "recur.receive('p', 't', '')",
     "recur.trigger('{action}'::uuid)",

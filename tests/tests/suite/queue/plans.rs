@@ -233,6 +233,12 @@ fn live_through(cluster: &Cluster, admin: &mut Session) {
     let action = idle_action(admin, ", max_attempts => 1, priority => 9");
     let ids: Vec<Uuid> = (0..8).map(|_| queue_for(admin, action)).collect();
     consumer.batch("SELECT FROM recur.claim(8, lease => '1 hour', providers => '{test}', tenants => '{default}')");
+    // As if it had been generated ahead.
+    admin.execute(
+        "UPDATE recur_internal.live_dispatches SET trigger = 'schedule', created_at = now() - interval '1 day'
+          WHERE id = $1",
+        &[&ids[0]],
+    );
     let pending = enqueue(admin, "dedup_key => 'k'");
     let calls = [
         format!("complete('{}', 1)", ids[0]),

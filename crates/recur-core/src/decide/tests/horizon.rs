@@ -36,7 +36,7 @@ fn a_horizon_dispatches_ahead_and_looks_again_when_the_next_comes_near() {
     // Then one at a time.
     let later = Case {
         next_run_at: "2030-01-04T12:00:00Z",
-        ahead: Some(("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z", false)),
+        ahead: Some(("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z")),
         now: "2030-01-01T12:00:00Z",
         ..created
     };
@@ -190,14 +190,15 @@ fn a_full_horizon_has_room_when_the_first_of_it_has_come() {
 }
 
 #[test]
-fn an_action_ends_when_the_last_of_those_ahead_has_come_due() {
+fn an_action_ends_when_nothing_of_what_was_ahead_is_unfinished() {
     let (first, last) = ("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z");
     for (max_runs, ends_at, reason) in [
         (Some(3), None, EndReason::Exhausted),
         (None, Some(last), EndReason::Expired),
     ] {
         let case = Case {
-            ahead: Some((first, last, true)),
+            ahead: Some((first, last)),
+            all_dispatched: Some(last),
             ends_at,
             runs: (3, max_runs),
             now: "2030-01-01T11:59:59Z",
@@ -227,7 +228,47 @@ fn an_action_ends_when_the_last_of_those_ahead_has_come_due() {
             let case = Case { now, ..case };
             assert_eq!(case.decide(), fires(&[], Then::End(reason)));
         }
+        // Looked at again while one is unfinished, as long after as the last is past.
+        let pending = Unfinished {
+            pending: true,
+            ..Unfinished::default()
+        };
+        for (now, again) in [
+            (last, "2030-01-03T12:00:10Z"),
+            ("2030-01-03T12:05:00Z", "2030-01-03T12:10:00Z"),
+            ("2030-01-05T12:00:00Z", "2030-01-05T13:00:00Z"),
+        ] {
+            for ahead in [case.ahead, None] {
+                let case = Case {
+                    now,
+                    ahead,
+                    unfinished: pending,
+                    ..case
+                };
+                assert_eq!(case.decide(), fires(&[], finish(again)));
+            }
+        }
     }
+}
+
+#[test]
+fn what_is_unfinished_is_asked_when_all_is_dispatched() {
+    let policy = Policy {
+        horizon: Horizon::new(Some(TimeDelta::days(1)), None),
+        ..PLAIN
+    };
+    let case = Case {
+        runs: (2, Some(3)),
+        ..NOON
+    };
+    let noon = case.now;
+    let plain = fires(&[noon], Then::End(EndReason::Exhausted));
+    assert_eq!(case.decide(), plain);
+    let finish = fires(&[noon], Then::Finish { due_at: at(noon) });
+    assert_eq!(Case { policy, ..case }.decide(), finish);
+    let ahead = Some(("2029-12-31T12:00:00Z", "2029-12-31T12:00:00Z"));
+    let case = Case { ahead, ..case };
+    assert_eq!(case.decide().then, finish.then);
 }
 
 #[test]
@@ -235,7 +276,7 @@ fn what_is_ahead_is_not_missed_in_an_outage() {
     // Three days were dispatched ahead; the server came back after five.
     let case = Case {
         next_run_at: "2030-01-04T12:00:00Z",
-        ahead: Some(("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z", false)),
+        ahead: Some(("2030-01-01T12:00:00Z", "2030-01-03T12:00:00Z")),
         now: "2030-01-05T13:00:00Z",
         ..NOON
     };

@@ -21,8 +21,9 @@ struct Case {
     schedule: &'static str,
     ends_at: Option<&'static str>,
     next_run_at: &'static str,
-    /// The first and the last dispatch ahead, and whether they are the last of all.
-    ahead: Option<(&'static str, &'static str, bool)>,
+    /// The first and the last dispatch ahead.
+    ahead: Option<(&'static str, &'static str)>,
+    all_dispatched: Option<&'static str>,
     runs: (i64, Option<i64>),
     completed: Option<i64>,
     policy: Policy,
@@ -60,11 +61,11 @@ impl Case {
         let due = Due {
             recurrence: &recurrence,
             next_run_at: at(self.next_run_at),
-            ahead: self.ahead.map(|(first, last, is_end)| Ahead {
+            ahead: self.ahead.map(|(first, last)| Ahead {
                 first: at(first),
                 last: at(last),
-                is_end,
             }),
+            all_dispatched: self.all_dispatched.map(at),
             run_count: self.runs.0,
             max_runs: self.runs.1,
             completed: self.completed,
@@ -90,6 +91,7 @@ const NOON: Case = Case {
     ends_at: None,
     next_run_at: "2030-01-01T12:00:00Z",
     ahead: None,
+    all_dispatched: None,
     runs: (0, None),
     completed: None,
     policy: PLAIN,
