@@ -93,7 +93,7 @@ fn every_job_of_the_guide_runs() {
     });
     let failed: Vec<String> = session
         .rows(
-            "SELECT DISTINCT action || ': ' || message FROM recur.runs WHERE outcome <> 'completed'",
+            "SELECT DISTINCT action || ': ' || message FROM recur.runs WHERE outcome IN ('failed', 'retrying')",
             &[],
         )
         .iter()
