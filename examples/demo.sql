@@ -9,6 +9,13 @@ SELECT recur.create('new york news', '2-59/7 * * * * *',  provider => 'demo', ac
 SELECT recur.create('morning report', '0 9 * * MON-FRI',  provider => 'demo', action_type => 'email',
                     payload => '{"to": "team"}',     timezone => 'Europe/Berlin') \g /dev/null
 
+-- No consumer: the database runs this one itself.
+CREATE TABLE pings (minute timestamptz PRIMARY KEY, heartbeats int NOT NULL);
+SELECT recur.create_sql('count heartbeats', '*/4 * * * * *', $$
+    INSERT INTO pings
+    SELECT date_trunc('minute', scheduled_at), count(*) FROM recur.dispatches WHERE name = 'heartbeat' GROUP BY 1
+        ON CONFLICT (minute) DO UPDATE SET heartbeats = EXCLUDED.heartbeats $$) \g /dev/null
+
 \pset footer off
 \echo
 \echo 'The schedules:'

@@ -22,8 +22,11 @@ say "Starting the private cluster"
 say "Dispatches as they arrive through LISTEN, for 15 seconds"
 as_server "$STATE/watch" "$("$here/cluster.sh" url)" 15
 
-cat <<TEXT
+say "What the database has run by itself meanwhile: SELECT * FROM recur.runs"
+"$here/cluster.sh" psql -X -q -P footer=off -c "SELECT action, began::time(3), duration, outcome, rows
+                                                  FROM recur.runs ORDER BY began DESC LIMIT 3"
 
+cat <<TEXT
 What to try next
   make psql     a shell on this cluster (which starts again, and the schedules go on)
                   SELECT * FROM recur.overview \\watch 1
@@ -31,6 +34,7 @@ What to try next
                                               date_trunc('second', now()) - interval '1 second');
                   SELECT * FROM recur.preview('30 2 * * *', 'America/Chicago', '2027-03-13', 4);
                   SELECT id, attempt, payload FROM recur.claim(5);
+                  SELECT recur.enqueue_sql('VACUUM (ANALYZE) pings');
                   SELECT * FROM recur.stats;
   make stop     stop the cluster
   make clean    remove the cluster
