@@ -41,7 +41,7 @@ const UNCOMMENTED: &str = "
 
 /// C functions whose caller's search_path can't matter: they run no query, or one that names its table with the schema
 /// and no operator, for every row of a view.
-const WITHOUT_SEARCH_PATH: [&str; 25] = [
+const WITHOUT_SEARCH_PATH: [&str; 27] = [
     "recur.clock",
     "recur.describe",
     "recur.is_valid_schedule",
