@@ -6,6 +6,7 @@ mod consumers;
 mod crash_rounds;
 mod databases;
 mod draining;
+mod executors;
 mod hostile;
 
 /// A number from the environment.

@@ -30,6 +30,8 @@ faults! {
     KillDispatcher = "kill -9 of a dispatcher",
     TerminateDispatcher = "SIGTERM to a dispatcher",
     StopDispatcher = "SIGSTOP of a dispatcher",
+    KillExecutor = "kill -9 of an executor",
+    TerminateExecutor = "SIGTERM to an executor",
     KillLauncher = "kill -9 of the launcher",
     TerminateLauncher = "SIGTERM to the launcher",
     KillBackend = "kill -9 of a consumer's backend",
@@ -100,9 +102,11 @@ impl Fault {
     pub fn begin(self, world: &mut World, dice: &mut Dice) -> Ongoing {
         match self {
             Fault::KillDispatcher => kill_one(world, dice, DISPATCHER),
+            Fault::KillExecutor => kill_one(world, dice, EXECUTOR),
             Fault::KillLauncher => kill_one(world, dice, LAUNCHER),
             Fault::KillBackend => kill_one(world, dice, CONSUMER_BACKEND),
             Fault::TerminateDispatcher => terminate(world, dice, DISPATCHER),
+            Fault::TerminateExecutor => terminate(world, dice, EXECUTOR),
             Fault::TerminateLauncher => terminate(world, dice, LAUNCHER),
             Fault::TerminateBackend => terminate(world, dice, CONSUMER_BACKEND),
             Fault::StopDispatcher => stop_dispatcher(world, dice),
@@ -159,6 +163,7 @@ impl Ongoing {
 }
 
 const DISPATCHER: &str = "backend_type = 'pg_recur dispatcher' AND datname = 'app'";
+const EXECUTOR: &str = "backend_type = 'pg_recur executor' AND datname = 'app'";
 const LAUNCHER: &str = "backend_type = 'pg_recur launcher'";
 const CONSUMER_BACKEND: &str = "backend_type = 'client backend' AND datname = 'app'
                                 AND application_name NOT IN ('pg_recur-tests', 'pg_recur-tests load')";

@@ -60,7 +60,11 @@ impl World {
         session.batch(
             "CREATE TABLE public.entries (dispatch uuid NOT NULL, attempt int NOT NULL);
              CREATE TABLE public.filler AS SELECT n, repeat('x', 2000) AS text FROM generate_series(1, 200) AS n;
-             ALTER TABLE public.filler SET (parallel_workers = 14)",
+             ALTER TABLE public.filler SET (parallel_workers = 14);
+             CREATE FUNCTION public.enter(payload jsonb, context jsonb, dispatch jsonb) RETURNS void LANGUAGE sql AS $$
+                INSERT INTO public.entries VALUES ((dispatch ->> 'id')::uuid, (dispatch ->> 'attempt')::int)
+             $$;
+             SELECT recur.set_handler('handled', 'public.enter(jsonb,jsonb,jsonb)')",
         );
         let link = tempfile::Builder::new()
             .prefix("pgr-")
@@ -191,7 +195,8 @@ fn unsettled(session: &mut Session, until: DateTime<Utc>) -> Result<String, post
     Ok(row.get(0))
 }
 
-/// Schedules of several kinds, each with every misfire policy; for consumers, and for accounts in the database.
+/// Schedules of several kinds, each with every misfire policy; for consumers, and for accounts in the database, some of
+/// which a handler keeps.
 fn define(session: &mut Session, dice: &mut Dice) -> Vec<Definition> {
     let schedules = [
         "* * * * * *",
@@ -208,10 +213,12 @@ fn define(session: &mut Session, dice: &mut Dice) -> Vec<Definition> {
             "allow"
         };
         let provider = if number % 4 == 3 { "ledger" } else { "mailer" };
+        // Some of the accounts are kept by a handler, if no thread takes them before.
+        let action_type = if number % 8 == 7 { "handled" } else { "email" };
         let name = format!("action {number}");
         let schedule = schedules[number % schedules.len()];
         let row = &session.rows(
-            "SELECT recur.create($1, $2, $3, 'email', jsonb_build_object('to', $1::text, 'seconds', $4::float8),
+            "SELECT recur.create($1, $2, $3, $10, jsonb_build_object('to', $1::text, 'seconds', $4::float8),
                         starts_at => date_trunc('second', now()) + interval '2 seconds',
                         misfire => $5, overlap => $6, catchup_limit => 1000,
                         misfire_grace => CASE $5 WHEN 'skip' THEN interval '2 seconds' END,
@@ -227,6 +234,7 @@ fn define(session: &mut Session, dice: &mut Dice) -> Vec<Definition> {
                 &(number % 6 == 5),
                 &ATTEMPTS,
                 &BACKOFF,
+                &action_type,
             ],
         )[0];
         let schedule = Schedule::parse(schedule).expect("a schedule");
