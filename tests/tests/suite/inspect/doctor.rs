@@ -101,7 +101,9 @@ fn actions_whose_owner_was_dropped_are_found() {
     let orphans = "SELECT finding FROM recur.doctor() WHERE finding LIKE '%no longer exists'";
     assert_eq!(
         admin.texts(orphans, &[]),
-        ["1 actions belong to role \"leaver\", which no longer exists"]
+        [
+            "1 actions and 0 pending or running dispatches belong to role \"leaver\", which no longer exists"
+        ]
     );
     // A new role of that name is another role.
     admin.batch("CREATE ROLE leaver LOGIN; SELECT recur.grant_access('leaver', 'author')");
