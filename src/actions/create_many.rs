@@ -83,6 +83,9 @@ impl Part<'_> {
                     let new = creation
                         .new_action()
                         .map_err(|invalid| numbered(invalid.into()))?;
+                    self.author
+                        .check_runnable(self.owner_id, &new.created.action.definition)
+                        .map_err(numbered)?;
                     let id = dispatch_id::random(new.now);
                     waiting.push(Numbered { place, id, new });
                     id

@@ -53,6 +53,11 @@ fn only_the_level_sql_makes_the_database_run_something() {
         format!("SELECT recur.create('a', '@daily', 'sql', 'command', {payload})"),
         format!("SELECT recur.enqueue('sql', 'command', {payload})"),
         format!(
+            "SELECT recur.create_many(ARRAY[jsonb_build_object(
+                 'name', 'a', 'schedule', '@daily', 'provider', 'sql', 'action_type', 'command',
+                 'payload', {payload}::jsonb)])"
+        ),
+        format!(
             "INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, payload)
                  VALUES ('a', '@daily', 'sql', 'command', {payload})"
         ),
