@@ -217,7 +217,7 @@ mod tests {
             ]),
             [
                 "src/api/mod.rs:1: api stands in no layer: expected one of pg, runtime, actions, dispatch, queue, \
-              recovery, journeys, alerts, history, inspect, access, workers, lib.rs"
+              recovery, commands, execution, journeys, alerts, history, inspect, access, workers, lib.rs"
             ]
         );
     }
