@@ -182,3 +182,53 @@ fn a_dropped_role_stops_its_own_sql_and_nothing_else() {
         admin.count("seen WHERE who = 'ben'") > 1
     });
 }
+
+#[test]
+fn an_owner_without_login_runs_where_the_server_allows_it() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    session
+        .batch("CREATE ROLE team NOLOGIN; SELECT recur.grant_access('team', 'sql'); SET ROLE team");
+    let version: i32 = session.value("SELECT current_setting('server_version_num')::int", &[]);
+    let call = "SELECT recur.enqueue_sql('SELECT session_user')";
+    if version < 170_000 {
+        let (code, message, hint) = session.error(call);
+        assert_eq!(code, "55000", "{message}");
+        assert!(message.contains("the role has no LOGIN"), "{message}");
+        assert!(hint.starts_with("ALTER ROLE team LOGIN"), "{hint}");
+        return;
+    }
+    let id: Uuid = session.value(call, &[]);
+    let (_, result, error) = outcome(&mut session, id);
+    assert_eq!(error, "");
+    assert_eq!(
+        result["rows"],
+        serde_json::json!([{"session_user": "team"}])
+    );
+}
+
+#[test]
+fn an_owner_that_can_not_connect_is_refused_or_reported() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "sql");
+    let mut ann = cluster.session_as("ann", "app");
+    ann.batch("SELECT recur.create_sql('tick', 'every 1 second', 'SELECT 1')");
+    eventually("it runs", || ann.count("recur.runs") > 0);
+    admin.batch("REVOKE CONNECT ON DATABASE app FROM PUBLIC");
+    let (code, message, hint) = ann.error("SELECT recur.enqueue_sql('SELECT 1')");
+    assert_eq!(code, "55000", "{message}");
+    assert!(hint.contains("GRANT CONNECT ON DATABASE"), "{hint}");
+    let found: Vec<String> = admin.texts("SELECT finding FROM recur.doctor()", &[]);
+    assert!(
+        found.iter().any(|one| one.contains("can not connect")),
+        "{found:?}"
+    );
+    // Others are served meanwhile, and it goes on when the right is back.
+    assert_eq!(super::run(&mut admin, "SELECT 1", "").0, "completed");
+    admin.batch("GRANT CONNECT ON DATABASE app TO PUBLIC");
+    let before = ann.count("recur.runs WHERE outcome = 'completed'");
+    eventually("it goes on", || {
+        ann.count("recur.runs WHERE outcome = 'completed'") > before
+    });
+}
