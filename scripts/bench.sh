@@ -22,19 +22,8 @@ wants() {
 }
 words=("$@")
 
-# pg_cron is a library that the private mirror links to. Only the benchmark's own servers preload it.
-if wants lateness; then
-  library=$("$PG_CONFIG" --pkglibdir)
-  if [ ! -e "$library/pg_cron.so" ] && command -v apt-get >/dev/null; then
-    say "Installing postgresql-$PG_MAJOR-cron"
-    as_root apt-get install -y -qq --no-install-recommends "postgresql-$PG_MAJOR-cron" >/dev/null ||
-      echo "    no such package: pg_cron is left out"
-  fi
-  if [ -e "$library/pg_cron.so" ]; then
-    ln -sfn -t "$PRIVATE_PG$library" "$library/pg_cron.so"
-    ln -sfn -t "$PRIVATE_PG$("$PG_CONFIG" --sharedir)/extension" "$("$PG_CONFIG" --sharedir)"/extension/pg_cron*
-  fi
-fi
+# Only the benchmark's own servers preload pg_cron.
+if wants lateness; then "$ROOT/scripts/pg-cron.sh"; fi
 if wants consume && [ ! -d bench/peers/node_modules ]; then
   if command -v npm >/dev/null; then
     say "Installing graphile-worker and pg-boss from npm"

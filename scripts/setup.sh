@@ -70,6 +70,7 @@ fi
 
 mkdir -p "$ROOT/.cargo"
 "$here/mirror-postgres.sh"
+"$here/pg-cron.sh"
 
 if ! grep -qxF "pg$PG_MAJOR = \"$PRIVATE_BIN/pg_config\"" "$PGRX_HOME/config.toml" 2>/dev/null; then
   say "Registering PostgreSQL $PG_MAJOR with cargo-pgrx"

@@ -158,9 +158,14 @@ extension_sql_file!(
     requires = ["journey_functions"]
 );
 extension_sql_file!(
+    "../sql/commands/import_pg_cron.sql",
+    name = "import_pg_cron",
+    requires = ["preview"]
+);
+extension_sql_file!(
     "../sql/inspect/actions.sql",
     name = "inspect_actions",
-    requires = ["preview"]
+    requires = ["import_pg_cron"]
 );
 extension_sql_file!(
     "../sql/inspect/upcoming.sql",

@@ -23,7 +23,9 @@ AS $$
             'schedule_journey', 'create_many'])
          WHERE functions_of.level IN ('author', 'sql', 'admin')
         UNION ALL
-        SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql'])
+        SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql',
+                            'import_pg_cron', 'read_pg_cron', 'pg_cron_problems', 'pg_cron_reading', 'pg_cron_plan',
+                            'pg_cron_job', 'pg_cron_note', 'pg_cron_deactivation', 'pg_cron_elsewhere'])
          WHERE functions_of.level IN ('sql', 'admin')
         UNION ALL
         -- What runs is stopped, and tried again, by those who write it: there is no consumer.

@@ -21,7 +21,7 @@ BEGIN
                ('look', '{get,id_of,list,history,preview,describe,explain,compare,forecast,lint,next_occurrence,'
                         'is_valid_schedule,context_history,tzdata_version,help}'),
                ('run', '{trigger,backfill,enqueue,receive,tick}'),
-               ('sql', '{create_sql,enqueue_sql,set_handler,drop_handler,arm_sql}'),
+               ('sql', '{create_sql,enqueue_sql,set_handler,drop_handler,arm_sql,import_pg_cron}'),
                ('consume', '{claim,complete,fail,extend,release,cancel,retry,complete_many,fail_many,'
                            'fail_interactive}'),
                ('journeys', '{set_journey,schedule_journey,drop_journey}'),

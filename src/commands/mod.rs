@@ -5,6 +5,7 @@ pub mod armed;
 mod check;
 mod functions;
 pub mod handlers;
+mod pg_cron;
 mod rights;
 
 pub use check::{check_override, check_payload};

@@ -36,7 +36,7 @@
 //! `plan` chooses the search for a schedule. `search` finds wall-clock readings, or steps of elapsed
 //! time, on integers and bit sets, and resolves the one it found to an instant. `zone` knows when
 //! clocks are set. `describe` writes a schedule in English. `lint` finds what is
-//! probably not meant.
+//! probably not meant. `pg_cron` reads schedules as pg_cron does.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -52,6 +52,7 @@ mod lint;
 mod named;
 mod nearest;
 mod occurrence;
+mod pg_cron;
 mod pin;
 mod plan;
 mod policy;
@@ -76,6 +77,7 @@ pub use error::{RecurrenceError, ScheduleError, ZoneError};
 pub use lint::{Code as FindingCode, Finding, lint};
 pub use nearest::nearest_name;
 pub use occurrence::{Occurrence, Shift};
+pub use pg_cron::PgCron;
 pub use policy::{OnFold, OnGap, PolicyError};
 pub use recurrence::{Bounds, Occurrences, Recurrence};
 pub use schedule::{Kind, Schedule};

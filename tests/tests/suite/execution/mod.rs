@@ -6,6 +6,7 @@ mod escapes;
 mod executors;
 mod handlers;
 mod owners;
+mod pg_cron;
 
 use pg_recur_tests::{Session, eventually_some};
 use serde_json::Value;

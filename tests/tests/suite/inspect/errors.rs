@@ -72,6 +72,7 @@ const MISTAKES: &[&str] = &[
     "recur.restore_context('known', 7)",
     "recur.restore_context(gen_random_uuid(), 1)",
     "recur.help('everything')",
+    "recur.import_pg_cron()",
     "recur.trigger('unknown')",
     "recur.trigger(gen_random_uuid())",
     "recur.trigger('known', payload => '[1]')",
