@@ -14,7 +14,7 @@ AS $$
             'runs_left', 'compared', 'checked_limit', 'checked_instant', 'checked_count',
             'occurrences_by_minute', 'occurrences_around', 'counts_from_start', 'ago', 'explain_dispatch',
             'explain_skip', 'explain_absence', 'explain_occurrence', 'dispatch_id', 'canonical_schedule',
-            'canonical_timezone', 'describe_within', 'hold_reason']) AS name
+            'canonical_timezone', 'describe_within', 'hold_reason', 'number_in']) AS name
          WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'admin')
         UNION ALL
         SELECT unnest(ARRAY[

@@ -1,12 +1,20 @@
 -- What the database has run.
 
+-- A result may be any JSON: a handler returns it, or a consumer that has asked for the provider.
+CREATE FUNCTION recur_internal.number_in(value jsonb) RETURNS numeric
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$ SELECT CASE WHEN jsonb_typeof(value) = 'number' AND value::numeric BETWEEN 0 AND 1e11 THEN value::numeric END $$;
+COMMENT ON FUNCTION recur_internal.number_in IS 'Internal: the number that a JSON value is; NULL if it is none';
+
 CREATE VIEW recur.runs AS
 SELECT coalesce(d.name, d.action_type) AS action, d.started_at AS began,
        CASE WHEN d.status = 'running' THEN clock_timestamp() - d.started_at
-            ELSE (d.result ->> 'duration_ms')::float8 * interval '1 ms' END AS duration,
+            ELSE coalesce(recur_internal.number_in(d.result -> 'duration_ms')::float8 * interval '1 ms',
+                          d.finished_at - d.started_at) END AS duration,
        CASE WHEN d.status = 'pending' THEN 'retrying' ELSE d.status END AS outcome,
-       coalesce((d.result ->> 'row_count')::bigint,
-                (SELECT sum((c.command ->> 'rows')::bigint)::bigint
+       coalesce(recur_internal.number_in(d.result -> 'row_count')::bigint,
+                (SELECT sum(recur_internal.number_in(c.command -> 'rows'))::bigint
                    FROM jsonb_array_elements(CASE jsonb_typeof(d.result -> 'commands')
                                                   WHEN 'array' THEN d.result -> 'commands' END) AS c (command))
                ) AS rows,
@@ -67,6 +75,12 @@ SELECT 'error', format('role "%s" can not connect, so that its SQL does not run'
   JOIN pg_roles AS r ON r.oid = a.role
  WHERE NOT has_database_privilege(r.oid, current_database(), 'CONNECT')
     OR (NOT r.rolcanlogin AND current_setting('server_version_num')::int < 170000)
+UNION ALL
+SELECT 'error', format('the handler %s of action type "%s" does not exist', h.function, h.pattern),
+       format('Create the function again, or SELECT recur.drop_handler(%L, %L).', h.pattern, o.name)
+  FROM recur_internal.handlers AS h
+  JOIN recur_internal.owners AS o ON o.id = h.owner_id
+ WHERE to_regprocedure(h.function) IS NULL
 UNION ALL
 SELECT 'warning',
        format('%s dispatches wait for an executor, the oldest since %s', count(*), min(l.available_at)),

@@ -19,6 +19,8 @@ pub struct Observed {
     pub rows: Option<Kept>,
     pub messages: Messages,
     pub duration: Duration,
+    /// Has the run committed something? It can't be undone then.
+    pub has_committed: bool,
 }
 
 impl Observed {

@@ -75,6 +75,13 @@ pub fn fail(claimed: &Claimed, reason: &str, result: &str, actor: &Actor) {
     });
 }
 
+/// Ends an attempt that was cancelled; why is what the cancellation said.
+pub fn stop(claimed: &Claimed, result: &str, actor: &Actor) {
+    end(claimed, None, Some(result), actor, |reported| {
+        reported.running.release(clock::now())
+    });
+}
+
 /// Gives an attempt back that was interrupted through no fault of its own.
 pub fn release(claimed: &Claimed, actor: &Actor) {
     end(claimed, None, None, actor, |reported| {

@@ -63,10 +63,12 @@ impl Executor {
         let mut observed = Observed::default();
         let began = Instant::now();
         let ended_before = command::ended_transactions();
+        let committed_before = command::committed_transactions();
         messages::begin();
         let ran = self.execute(claimed, &mut observed);
         statement_timeout::disarm();
         observed.duration = began.elapsed();
+        observed.has_committed = command::committed_transactions() != committed_before;
         observed.messages = messages::take();
         let ran = match ran {
             Ok(ran) => ran,
@@ -217,12 +219,14 @@ impl Executor {
             _ => error,
         };
         self.keep_books(AssertUnwindSafe(|| {
+            let result = observed.failure(&error).to_string();
             match interrupt {
-                Some(Interrupt::Vacate) => report::release(claimed, &self.actor),
-                _ => {
-                    let result = observed.failure(&error).to_string();
-                    report::fail(claimed, &outcome::reason(&error), &result, &self.actor);
+                // What it has committed would happen again.
+                Some(Interrupt::Vacate) if !observed.has_committed => {
+                    report::release(claimed, &self.actor)
                 }
+                Some(Interrupt::Cancel) => report::stop(claimed, &result, &self.actor),
+                _ => report::fail(claimed, &outcome::reason(&error), &result, &self.actor),
             }
             self.claim_next()
         }))

@@ -19,8 +19,8 @@ pub struct Completion {
 }
 
 thread_local! {
-    /// How many top-level transactions of this process have ended.
-    static ENDED: Cell<u64> = const { Cell::new(0) };
+    /// How many top-level transactions of this process have ended, and how many of them by a commit.
+    static ENDED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
 /// Counts the transactions of this process from now on. Once in a process.
@@ -31,14 +31,22 @@ pub fn count_transactions() {
 
 /// How many transactions have ended.
 pub fn ended_transactions() -> u64 {
-    ENDED.get()
+    ENDED.get().0
+}
+
+/// How many transactions were committed.
+pub fn committed_transactions() -> u64 {
+    ENDED.get().1
 }
 
 #[pg_guard]
 extern "C-unwind" fn note_end(event: pg_sys::XactEvent::Type, _argument: *mut c_void) {
     use pg_sys::XactEvent::{XACT_EVENT_ABORT, XACT_EVENT_COMMIT, XACT_EVENT_PREPARE};
-    if [XACT_EVENT_COMMIT, XACT_EVENT_ABORT, XACT_EVENT_PREPARE].contains(&event) {
-        ENDED.set(ENDED.get() + 1);
+    let (ended, committed) = ENDED.get();
+    match event {
+        XACT_EVENT_COMMIT => ENDED.set((ended + 1, committed + 1)),
+        XACT_EVENT_ABORT | XACT_EVENT_PREPARE => ENDED.set((ended + 1, committed)),
+        _ => {}
     }
 }
 

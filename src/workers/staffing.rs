@@ -15,6 +15,7 @@ use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::time::after;
 use crate::pg::{self, catalog, compat};
 use crate::runtime::settings;
+use crate::runtime::shared::WaitsFor;
 use crate::runtime::shared::executors::{self, ExecutorInfo, ExecutorReservation, Post};
 use chrono::{DateTime, Utc};
 use pgrx::bgworkers::BackgroundWorkerBuilder;
@@ -76,9 +77,9 @@ impl Staffing {
             false => 0,
         };
         self.note_failures(context, now);
-        let some_wait = self.staff(context, &found.waiting, now);
-        executors::set_waiting(context.database(), some_wait);
-        let again = match some_wait || found.has_more {
+        let waits_for = self.staff(context, &found.waiting, now);
+        executors::set_waiting(context.database(), waits_for);
+        let again = match waits_for != WaitsFor::Nothing || found.has_more {
             true => SOMEBODY_WAITS,
             false => settings::check_interval(),
         };
@@ -101,8 +102,13 @@ impl Staffing {
         }
     }
 
-    /// Gives owners that wait an executor, first one to each, then more; true if some still wait for one.
-    fn staff(&mut self, context: &WorkerContext, waiting: &[Waiting], now: DateTime<Utc>) -> bool {
+    /// Gives owners that wait an executor, first one to each, then more; returns what some still wait for.
+    fn staff(
+        &mut self,
+        context: &WorkerContext,
+        waiting: &[Waiting],
+        now: DateTime<Utc>,
+    ) -> WaitsFor {
         let database = context.database();
         let present = executors::executors();
         let own: Vec<&ExecutorInfo> = present
@@ -111,7 +117,7 @@ impl Staffing {
             .collect();
         let mut room = settings::executors().saturating_sub(own.len());
         let mut started: HashMap<i32, usize> = HashMap::new();
-        let mut some_wait = false;
+        let mut waits_for = WaitsFor::Nothing;
         for one in waiting {
             let owner_id = one.armed.owner_id;
             let is_served = own.iter().any(|present| present.post.owner_id == owner_id);
@@ -123,7 +129,7 @@ impl Staffing {
                 let idle = own.iter().find(|present| present.is_idle);
                 idle.iter()
                     .for_each(|idle| executors::ask_executor_to_leave(idle.slot));
-                some_wait = true;
+                waits_for = WaitsFor::Executor;
                 break;
             }
             match start(context, one.armed) {
@@ -131,7 +137,10 @@ impl Staffing {
                     room -= 1;
                     started.insert(owner_id, 1);
                 }
-                false => some_wait = true,
+                false => {
+                    executors::ask_idle_executor_to_leave();
+                    waits_for = WaitsFor::Slot;
+                }
             }
         }
         for one in waiting {
@@ -142,12 +151,14 @@ impl Staffing {
             };
             let coming = own.iter().filter(is_coming).count();
             let mut coming = coming + started.get(&owner_id).copied().unwrap_or_default();
-            while !some_wait && room > 0 && coming < one.dispatches && start(context, one.armed) {
+            let may_have_more = waits_for == WaitsFor::Nothing;
+            while may_have_more && room > 0 && coming < one.dispatches && start(context, one.armed)
+            {
                 room -= 1;
                 coming += 1;
             }
         }
-        some_wait
+        waits_for
     }
 }
 

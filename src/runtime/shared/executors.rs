@@ -1,6 +1,7 @@
 //! The slots of executors: which process runs what, of which owner, in which database. A lock of their own guards them,
 //! so that runs and dispatching do not wait for each other.
 
+use super::demand::{Demands, WaitsFor};
 use crate::pg::latch::LatchRef;
 use crate::pg::{self, time};
 use pgrx::prelude::*;
@@ -11,13 +12,9 @@ use uuid::Uuid;
 pub const MAX_EXECUTORS: usize = 64;
 /// Of more failed starts than this, the first ones are forgotten.
 const MAX_FAILURES: usize = 32;
-/// Of more databases than this, the rest wait for an executor without being noticed.
-const MAX_WAITING: usize = 64;
 /// A process that has not started after this time never does; its slot is free again. One that starts later finds its
 /// reservation gone, and exits.
 const STARTS_WITHIN_MICROS: i64 = 60_000_000;
-/// The demand of a database is known for this long.
-const WAITING_FOR_MICROS: i64 = 10_000_000;
 /// An executor that others wait for serves its owner this long.
 const SERVES_AT_LEAST_MICROS: i64 = 250_000;
 
@@ -31,8 +28,7 @@ struct Executors {
     /// Owners as whom no process could connect: (database, owner).
     failures: [(pg_sys::Oid, i32); MAX_FAILURES],
     failure_count: usize,
-    /// Databases with something to run that no executor is free for, and since when.
-    waiting: [(pg_sys::Oid, pg_sys::TimestampTz); MAX_WAITING],
+    demands: Demands,
 }
 
 // SAFETY: plain values without pointers, except for latches, which have the same address in every process.
@@ -123,7 +119,7 @@ impl Default for Executors {
             last_reservation: 0,
             failures: [(pg_sys::InvalidOid, 0); MAX_FAILURES],
             failure_count: 0,
-            waiting: [(pg_sys::InvalidOid, 0); MAX_WAITING],
+            demands: Demands::NONE,
         }
     }
 }
@@ -164,7 +160,8 @@ pub struct Post {
 
 // What a dispatcher does.
 
-/// Reserves a slot for an executor; None if that many run already, in all databases.
+/// Reserves a slot for an executor; None if that many run already, in all databases, or if another database has waited
+/// longer for the slot.
 pub fn reserve(post: Post, most: usize) -> Option<ExecutorReservation> {
     let now = time::now_micros();
     let mut shared = EXECUTORS.exclusive();
@@ -174,8 +171,9 @@ pub fn reserve(post: Post, most: usize) -> Option<ExecutorReservation> {
         }
     }
     let taken = shared.slots.iter().filter(|slot| !slot.is_free()).count();
+    let ahead = shared.demands.ahead_of(post.database, now);
     let free = shared.slots.iter().position(Slot::is_free);
-    let slot = free.filter(|_| taken < most)?;
+    let slot = free.filter(|_| taken + ahead < most)?;
     shared.last_reservation += 1;
     let number = shared.last_reservation;
     shared.slots[slot] = Slot {
@@ -294,24 +292,19 @@ pub fn ask_executor_to_leave(index: usize) {
     shared.slots[index].latch.set();
 }
 
-/// Says whether the database has something to run that no executor is free for.
-pub fn set_waiting(database: pg_sys::Oid, is_waiting: bool) {
-    let now = time::now_micros();
+/// Asks an executor that has nothing to run to leave, in whatever database: others wait for its slot.
+pub fn ask_idle_executor_to_leave() {
     let mut shared = EXECUTORS.exclusive();
-    let of_database = shared.waiting.iter_mut().find(|one| one.0 == database);
-    match (of_database, is_waiting) {
-        (Some(one), true) => one.1 = now,
-        (Some(one), false) => *one = (pg_sys::InvalidOid, 0),
-        (None, true) => {
-            let is_free = |one: &&mut (pg_sys::Oid, pg_sys::TimestampTz)| {
-                one.0 == pg_sys::InvalidOid || now - one.1 > WAITING_FOR_MICROS
-            };
-            if let Some(free) = shared.waiting.iter_mut().find(is_free) {
-                *free = (database, now);
-            }
-        }
-        (None, false) => {}
+    if let Some(index) = shared.slots.iter().position(Slot::is_idle) {
+        shared.slots[index].is_asked_to_leave = true;
+        shared.slots[index].latch.set();
     }
+}
+
+/// Says what the database waits for, from now on.
+pub fn set_waiting(database: pg_sys::Oid, waits_for: WaitsFor) {
+    let now = time::now_micros();
+    EXECUTORS.exclusive().demands.set(database, waits_for, now);
 }
 
 /// Owners of the database as whom no process could connect since the last call.
@@ -447,9 +440,6 @@ pub fn is_to_leave(index: usize) -> bool {
     let now = time::now_micros();
     let shared = EXECUTORS.share();
     let slot = &shared.slots[index];
-    let is_demanded = |(of, since): &(pg_sys::Oid, pg_sys::TimestampTz)| {
-        *of != pg_sys::InvalidOid && now - since < WAITING_FOR_MICROS
-    };
-    slot.is_asked_to_leave
-        || (now - slot.since > SERVES_AT_LEAST_MICROS && shared.waiting.iter().any(is_demanded))
+    let is_wanted = shared.demands.concern(slot.database, now);
+    slot.is_asked_to_leave || (now - slot.since > SERVES_AT_LEAST_MICROS && is_wanted)
 }

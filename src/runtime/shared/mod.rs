@@ -4,10 +4,12 @@
 //! guards all of it, and is held for a few loads and stores only.
 
 mod databases;
+mod demand;
 pub mod executors;
 mod slots;
 
 pub use databases::*;
+pub use demand::WaitsFor;
 pub use slots::*;
 
 use crate::pg::latch::LatchRef;

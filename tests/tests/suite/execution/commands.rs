@@ -146,7 +146,7 @@ fn a_running_command_is_cancelled() {
     });
     session.execute("SELECT recur.cancel($1, 'enough')", &[&id]);
     let (status, _, error) = outcome(&mut session, id);
-    assert_eq!(status, "cancelled", "{error}");
+    assert_eq!((status.as_str(), error.as_str()), ("cancelled", "enough"));
 }
 
 #[test]

@@ -168,3 +168,26 @@ fn a_command_that_commits_by_itself_is_tried_again_as_its_policy_says() {
         );
     }
 }
+
+#[test]
+fn what_has_committed_something_is_not_given_back() {
+    let cluster = Cluster::preloaded("");
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE TABLE seen (n int);
+         CREATE PROCEDURE steps() LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO seen VALUES (1); COMMIT; PERFORM pg_sleep(600); END $$",
+    );
+    let id: Uuid = session.value(
+        "SELECT recur.enqueue_sql('CALL steps()', max_attempts => 1)",
+        &[],
+    );
+    sleeper(&mut session);
+    let mut postgres = cluster.session("postgres");
+    drop(session);
+    postgres.batch("ALTER DATABASE app RENAME TO other");
+    let mut session = cluster.session("other");
+    let (status, ..) = outcome(&mut session, id);
+    assert_eq!(status, "failed");
+    assert_eq!(session.count("seen"), 1);
+}

@@ -108,3 +108,64 @@ fn code_that_ignores_cancellation_is_reported() {
         found.iter().any(|one| one.contains("should have stopped"))
     });
 }
+
+#[test]
+fn an_idle_executor_makes_room_for_another_owner() {
+    // Two slots are left beside the dispatcher and what is kept for others.
+    let cluster = Cluster::preloaded("max_worker_processes = 8");
+    let mut session = cluster.database("app");
+    for owner in ["one", "two", "three", "four"] {
+        session.batch(&format!(
+            "CREATE ROLE {owner} LOGIN; SELECT recur.grant_access('{owner}', 'sql');
+             SET SESSION AUTHORIZATION {owner};"
+        ));
+        let (status, ..) = run(&mut session, "SELECT 1", "");
+        assert_eq!(status, "completed");
+        session.batch("RESET SESSION AUTHORIZATION");
+        assert!(session.count(EXECUTORS) <= 2);
+    }
+    // An executor leaves by itself after a minute only.
+    let waited: f64 = session.value(
+        "SELECT extract(epoch FROM max(began - d.created_at))::float8
+           FROM recur.runs AS r JOIN recur.dispatches AS d ON d.id = r.dispatch_id",
+        &[],
+    );
+    assert!(waited < 50.0, "{waited}");
+}
+
+#[test]
+fn databases_share_the_slots() {
+    let cluster = Cluster::preloaded("max_worker_processes = 8\nrecur.executors = 1");
+    let mut busy = cluster.database("busy");
+    let mut other = cluster.database("other");
+    busy.batch("SELECT recur.enqueue_sql('SELECT pg_sleep(0.2)') FROM generate_series(1, 1000)");
+    eventually("it is busy", || busy.count("recur.runs") > 2);
+    for _ in 0..3 {
+        let (status, ..) = run(&mut other, "SELECT 1", "");
+        assert_eq!(status, "completed");
+    }
+    assert!(busy.count("recur.runs WHERE outcome = 'completed'") < 1000);
+}
+
+#[test]
+fn any_result_is_shown() {
+    let cluster = Cluster::preloaded("recur.executors = 0");
+    let mut session = cluster.database("app");
+    for result in [
+        r#"{"duration_ms": "abc", "row_count": "x", "commands": [5, {"rows": "y"}, {"rows": 1e300}]}"#,
+        r#"{"duration_ms": 1e300, "row_count": -1, "commands": {"a": 1}, "messages": 5}"#,
+        "[]",
+        "5",
+    ] {
+        session.batch("SELECT recur.enqueue_sql('SELECT 1')");
+        session.execute(
+            "SELECT recur.complete(id, attempt, $1::text::jsonb) FROM recur.claim(1, '{sql}')",
+            &[&result],
+        );
+    }
+    assert_eq!(
+        session
+            .count("(SELECT DISTINCT duration, rows, message, dispatch_id FROM recur.runs) AS r"),
+        4
+    );
+}

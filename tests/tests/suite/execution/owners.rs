@@ -130,13 +130,19 @@ fn nothing_that_was_inserted_by_hand_runs() {
     assert_eq!(admin.count("recur_internal.armed_owners"), 1);
     // The owner of the database may insert rows, because a restore does.
     let mut keeper = cluster.session_as("keeper", "app");
+    // Operators of its own do not decide what the extension does meanwhile.
     keeper.batch(
-        "INSERT INTO recur_internal.live_dispatches
+        "CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO PUBLIC;
+         CREATE FUNCTION evil.no(a int, b int) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN RAISE 'called as %', current_user; END $$;
+         CREATE OPERATOR evil.= (LEFTARG = int, RIGHTARG = int, FUNCTION = evil.no);
+         SET search_path = evil, pg_catalog;
+         INSERT INTO recur_internal.live_dispatches
                 (id, scheduled_at, available_at, created_at, owner_id, priority, max_attempts, trigger, namespace,
                  tenant, provider, action_type, payload, in_database)
          SELECT gen_random_uuid(), now(), now(), now(), o.id, 0, 3, 'enqueue', 'default', 'default', 'sql', 'command',
                 '{\"command\": \"INSERT INTO seen VALUES (''forged'')\"}', true
-           FROM recur_internal.owners AS o WHERE o.name = 'ann'",
+           FROM recur_internal.owners AS o WHERE o.name OPERATOR(pg_catalog.=) 'ann'",
     );
     assert_eq!(admin.count("recur_internal.armed_owners"), 0);
     // What ann writes now does not run either, before she has looked.
