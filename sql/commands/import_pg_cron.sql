@@ -188,7 +188,7 @@ COMMENT ON FUNCTION recur_internal.pg_cron_deactivation IS
     'Internal: the statement that keeps pg_cron from running a job';
 
 CREATE FUNCTION recur.import_pg_cron(
-    namespace text DEFAULT 'cron', dry_run boolean DEFAULT true, deactivate boolean DEFAULT false
+    namespace text DEFAULT NULL, dry_run boolean DEFAULT true, deactivate boolean DEFAULT false
 ) RETURNS TABLE (
     jobid bigint, jobname text, action text, pg_cron_schedule text, schedule text, timezone text, owner text,
     command text, active boolean, pg_cron_runs timestamptz[], runs timestamptz[], status text, note text
@@ -268,6 +268,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.import_pg_cron IS
-    'Makes an SQL action of each job that pg_cron runs in this database, with the next runs there and here side by '
-    'side; by default it only shows what it would do. Called again, it updates the actions that it made. Jobs of other '
-    'databases are listed with what to enter there. Nothing changes in pg_cron unless deactivate is true';
+    'Makes an SQL action of each job that pg_cron runs in this database, in namespace cron unless another one is '
+    'given, with the next runs there and here side by side; by default it only shows what it would do. Called again, '
+    'it updates the actions that it made. Jobs of other databases are listed with what to enter there. Nothing changes '
+    'in pg_cron unless deactivate is true';
