@@ -38,6 +38,7 @@ fn each_topic_is_one_screen() {
             "recur.create(name, schedule, provider, action_type, …)",
         ),
         ("define", "recur.pause(action, …)"),
+        ("sql", "recur.create_sql(name, schedule, command, …)"),
         ("consume", "recur.release(id, attempt)"),
         ("operate", "recur.doctor()"),
         ("operate", "recur.arm()"),
@@ -52,7 +53,7 @@ fn each_topic_is_one_screen() {
     session.assert_error(
         "SELECT * FROM recur.help('cron')",
         "22023",
-        "invalid topic \"cron\": must be one of define, look, run, consume, journeys, operate, more",
+        "invalid topic \"cron\": must be one of define, look, run, sql, consume, journeys, operate, more",
     );
 }
 
