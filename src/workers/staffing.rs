@@ -38,6 +38,7 @@ pub struct Staffing {
     /// Owners as whom no process could connect: not before then.
     failed: HashMap<i32, (Backoff, DateTime<Utc>)>,
     reflag_at: DateTime<Utc>,
+    are_in_use: bool,
 }
 
 /// What one look has found.
@@ -53,7 +54,13 @@ impl Staffing {
             from: 0,
             failed: HashMap::new(),
             reflag_at: DateTime::UNIX_EPOCH,
+            are_in_use: false,
         }
+    }
+
+    /// Has an owner something that the database runs, as far as is known since the last look?
+    pub fn are_in_use(&self) -> bool {
+        self.are_in_use
     }
 
     /// Starts executors where they are needed; returns when to look again, and whether leases were ended.
@@ -66,6 +73,7 @@ impl Staffing {
         let reflags = self.reflag_at <= now;
         let found =
             context.transaction(c"pg_recur dispatcher", move || look(from, reflags, now))?;
+        self.are_in_use = found.is_some();
         let Some(found) = found else {
             return Ok((after(now, SAFETY_NET), false));
         };

@@ -82,7 +82,7 @@ impl Upkeep {
         let now = time::now();
         if self
             .staffing
-            .turn(now, now, DateTime::<Utc>::MAX_UTC)
+            .turn(now, until, DateTime::<Utc>::MAX_UTC)
             .is_some()
         {
             let outcome = self.executors.run(context, now);
@@ -147,7 +147,12 @@ impl Upkeep {
     pub fn next(&self, busy_at: DateTime<Utc>) -> DateTime<Utc> {
         let tasks = [&self.leases, &self.alarms];
         let wanted = tasks.map(|task| task.wants_turn_at(busy_at));
-        wanted[0].min(wanted[1]).min(self.staffing.look_at)
+        let next = wanted[0].min(wanted[1]);
+        // Where there is nothing that the database runs, the look waits as well.
+        match self.executors.are_in_use() || self.staffing.look_at == DateTime::UNIX_EPOCH {
+            true => next.min(self.staffing.look_at),
+            false => next,
+        }
     }
 
     /// When a lease ends, or an alarm could be raised, as far as is known.
