@@ -22,7 +22,8 @@ CREATE TABLE recur_internal.armed_owners (
     CONSTRAINT armed_owners_pkey PRIMARY KEY (owner_id)
 );
 COMMENT ON TABLE recur_internal.armed_owners IS 'The owners whose SQL actions and handlers run';
-COMMENT ON COLUMN recur_internal.armed_owners.owner_id IS 'The owner';
+COMMENT ON COLUMN recur_internal.armed_owners.owner_id IS
+    'The owner; 0 for the note that rows were inserted by hand in this database';
 COMMENT ON COLUMN recur_internal.armed_owners.role IS 'The role that its SQL runs as; it runs as no other';
 COMMENT ON COLUMN recur_internal.armed_owners.armed_by IS 'The role that armed it';
 COMMENT ON COLUMN recur_internal.armed_owners.armed_at IS 'When it was armed';
@@ -77,6 +78,10 @@ BEGIN
         EXECUTE format('CREATE TRIGGER disarm BEFORE INSERT ON recur_internal.%I FOR EACH STATEMENT '
                        'EXECUTE FUNCTION recur_internal.disarm_owners()', written);
         EXECUTE format('ALTER TABLE recur_internal.%I ENABLE ALWAYS TRIGGER disarm', written);
+        -- Logical replication runs triggers for rows only; elsewhere this one never fires.
+        EXECUTE format('CREATE TRIGGER disarm_replica BEFORE INSERT ON recur_internal.%I FOR EACH ROW '
+                       'EXECUTE FUNCTION recur_internal.disarm_owners()', written);
+        EXECUTE format('ALTER TABLE recur_internal.%I ENABLE REPLICA TRIGGER disarm_replica', written);
     END LOOP;
 END
 $$;

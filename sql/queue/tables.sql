@@ -205,7 +205,7 @@ CREATE INDEX finished_dispatches_by_id ON recur_internal.finished_dispatches (id
 CREATE INDEX finished_dispatches_of_action ON recur_internal.finished_dispatches (action_id, scheduled_at)
     WHERE action_id IS NOT NULL;
 CREATE INDEX finished_dispatches_in_database ON recur_internal.finished_dispatches (owner_id, finished_at)
-    WHERE in_database;
+    WHERE in_database OR provider = 'sql';
 -- A delivery that is repeated after the first one has finished.
 CREATE INDEX finished_dispatches_received ON recur_internal.finished_dispatches (dedup_key, owner_id, created_at)
     WHERE trigger = 'webhook' AND dedup_key IS NOT NULL;

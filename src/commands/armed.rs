@@ -15,6 +15,7 @@ queries! {
     ARMED_OWNERS = "commands/queries/armed_owners.sql" ();
     ARM = "commands/queries/arm.sql" (INT4OID, OIDOID, TEXTOID);
     DISARM = "commands/queries/disarm.sql" (INT4ARRAYOID);
+    NOTE_HAND = "commands/queries/note_hand.sql" ();
     HAS_SOMETHING = "commands/queries/has_something_to_run.sql" (INT4OID);
 }
 
@@ -53,6 +54,11 @@ pub fn is_armed(armed: Armed) -> bool {
     owners().contains(&armed)
 }
 
+/// The same, as committed now.
+pub fn is_armed_now(armed: Armed) -> bool {
+    read().contains(&armed)
+}
+
 /// Keeps others from inserting rows by hand, and waits for those that have, until this transaction ends.
 pub fn lock() {
     relation_lock::lock(c"recur_internal", c"armed_owners", pg_sys::RowExclusiveLock);
@@ -78,13 +84,15 @@ pub fn disarm(owners: Vec<i32>) {
     }
 }
 
-/// Statement trigger on the tables that a restore fills.
+/// Trigger on the tables that a restore fills: for each statement, and for each row where logical replication writes,
+/// which runs no triggers for statements.
 #[pg_trigger(sql = false)]
 fn disarm_owners<'a>(
-    _trigger: &'a PgTrigger<'a>,
-) -> Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError> {
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    let row = trigger.new().map(PgHeapTuple::into_owned);
     if engine::is_engine() || identity::is_superuser() {
-        return Ok(None);
+        return Ok(row);
     }
     // Here, and not as a setting of the function: the engine inserts often.
     let _names = Pinned::names();
@@ -100,8 +108,11 @@ fn disarm_owners<'a>(
         .filter(|armed| !compat::can_set_role(writer, armed.role))
         .map(|armed| armed.owner_id)
         .collect();
-    engine::as_engine(|| disarm(others));
-    Ok(None)
+    engine::as_engine(|| {
+        disarm(others);
+        NOTE_HAND.with(|query| query.execute(&[]));
+    });
+    Ok(row)
 }
 
 fn read_as_engine() -> Rc<Vec<Armed>> {

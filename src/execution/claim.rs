@@ -1,5 +1,6 @@
 //! Taking the next dispatch of an owner. Everything here runs as the engine.
 
+use crate::commands::armed::{self, Armed};
 use crate::commands::handlers::{self, Call};
 use crate::pg;
 use crate::pg::jsonb::Jsonb;
@@ -10,7 +11,7 @@ use crate::runtime::shared::executors::{self, Attempt};
 use recur_core::action::Json;
 
 queries! {
-    CLAIM = "execution/queries/claim.sql" (TIMESTAMPTZOID, TEXTOID, INT4OID);
+    CLAIM = "execution/queries/claim.sql" (TIMESTAMPTZOID, TEXTOID, INT4OID, OIDOID);
 }
 
 /// A dispatch that this process is to run. It outlives the transaction that claimed it.
@@ -30,15 +31,21 @@ pub struct Claimed {
     pub handler: Option<Call>,
 }
 
-/// Claims the next dispatch of the owner. The slot knows of it before the claim is committed.
-pub fn next(slot: usize, owner_id: i32) -> Option<Claimed> {
+/// Claims the next dispatch of the owner, if it is armed. The slot knows of it before the claim is committed.
+pub fn next(slot: usize, owner: Armed) -> Option<Claimed> {
     let consumer = format!("executor {}", pg::my_pid());
     let arguments = [
         time::timestamptz(clock::now()).into(),
         consumer.as_str().into(),
-        owner_id.into(),
+        owner.owner_id.into(),
+        owner.role.into(),
     ];
-    let claimed = CLAIM.with(|query| query.row(&arguments, |row| read(row, owner_id)))?;
+    let read = |row: &Row| read(row, owner.owner_id);
+    let mut claimed = CLAIM.with(|query| query.row(&arguments, read))?;
+    // The handlers were read after the dispatch: one may have been inserted by hand in between.
+    if claimed.handler.is_some() && !armed::is_armed_now(owner) {
+        claimed.handler = None;
+    }
     executors::note_claimed(slot, claimed.attempt);
     Some(claimed)
 }

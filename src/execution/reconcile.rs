@@ -28,6 +28,7 @@ pub fn look_after_runs() -> usize {
     if running.is_empty() {
         return 0;
     }
+    executors::signal_overdue(pg::my_database());
     // After the rows: whatever is committed by then is in a slot, or over.
     let alive: HashSet<Attempt> = executors::attempts_of(pg::my_database())
         .into_iter()

@@ -4,6 +4,7 @@ use super::claim::{self, Claimed};
 use super::outcome::{self, Observed};
 use super::report::{self, Success};
 use crate::access::Actor;
+use crate::commands::armed::Armed;
 use crate::commands::handlers::Call;
 use crate::pg::catch::ServerError;
 use crate::pg::function::Function;
@@ -14,7 +15,7 @@ use crate::pg::session::{self, Pinned, PlainTransactions};
 use crate::pg::transaction::{self, Failure};
 use crate::pg::{command, compat, function, messages, statement_timeout, time};
 use crate::runtime::shared::executors::{self, Interrupt};
-use crate::runtime::{engine, settings};
+use crate::runtime::{clock, engine, home, settings};
 use pgrx::pg_sys;
 use recur_core::action::Json;
 use recur_core::command::{Command, PROVIDER};
@@ -30,14 +31,15 @@ const CANCELLED: &str = "57014";
 /// Whose dispatches this process runs, and where it says what it does.
 pub struct Executor {
     pub slot: usize,
-    pub owner_id: i32,
+    pub owner: Armed,
     pub actor: Actor,
+    /// When this process takes nothing more.
+    pub until: Instant,
 }
 
 /// What a run has come to before it is reported.
 enum Ran {
     Command,
-    /// The handler's answer lives in the memory of the open transaction.
     Handler(function::Answer),
     /// There is no handler any more.
     NotHere,
@@ -46,8 +48,7 @@ enum Ran {
 impl Executor {
     /// Claims the next dispatch of the owner.
     pub fn claim(&self) -> Result<Option<Claimed>, Failure> {
-        let (slot, owner_id) = (self.slot, self.owner_id);
-        self.keep_books(move || claim::next(slot, owner_id))
+        self.keep_books(AssertUnwindSafe(|| self.claim_next()))
     }
 
     /// Runs a claimed dispatch and reports on it; returns the next one, claimed in the same transaction, unless this
@@ -75,6 +76,13 @@ impl Executor {
             Err(error) => return self.fail(claimed, &observed, error, began),
         };
         let is_same = command::ended_transactions() == ended_before;
+        if let Ran::Handler(_) = ran
+            && (!is_same || session::is_read_only())
+        {
+            let message = "a handler must not end its transaction, nor make it read-only";
+            let error = ServerError::new("25006", message);
+            return self.fail(claimed, &observed, error, began);
+        }
         if is_same && !command::needs_immediate_commit() && !session::is_read_only() {
             return self
                 .complete_inside(claimed, &ran, &observed)
@@ -119,7 +127,11 @@ impl Executor {
         let text = CString::new(handler.function.as_str()).unwrap_or_default();
         let timeout = handler.timeout.and_then(|timeout| timeout.to_std().ok());
         self.begin(&title, &text, timeout)?;
-        command::begin()?;
+        {
+            // The call must be able to complete its dispatch, whatever the role has set.
+            let _plain = PlainTransactions::set();
+            command::begin()?;
+        }
         call_handler(claimed, handler)
     }
 
@@ -187,19 +199,29 @@ impl Executor {
                 context: None,
             },
             Ran::Handler(answer) => Success {
-                result: answer.result,
-                context: answer.context,
+                result: answer.result.as_deref().map(Jsonb::from_text),
+                context: answer.context.as_deref().map(Jsonb::from_text),
             },
         };
         report::complete(claimed, success, &self.actor)
     }
 
-    /// The next dispatch is claimed with the report on this one: one commit a run.
+    /// The next dispatch is claimed with the report on this one: one commit a run. Nothing runs where nothing fires.
     fn claim_next(&self) -> Option<Claimed> {
-        match executors::is_to_leave(self.slot) {
+        let is_over = executors::is_to_leave(self.slot)
+            || Instant::now() >= self.until
+            || clock::is_for_tests()
+            || !settings::enabled()
+            || settings::executors() == 0;
+        match is_over || !home::may_fire() {
             true => None,
-            false => claim::next(self.slot, self.owner_id),
+            false => claim::next(self.slot, self.owner),
         }
+    }
+
+    /// Gives a dispatch back that was claimed and not begun.
+    pub fn give_back(&self, claimed: &Claimed) -> Result<(), Failure> {
+        self.keep_books(AssertUnwindSafe(|| report::release(claimed, &self.actor)))
     }
 
     /// Rolls back what is open, and ends the attempt.

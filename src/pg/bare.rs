@@ -69,6 +69,12 @@ unsafe extern "C-unwind" {
         completion: *mut pg_sys::QueryCompletion,
     ) -> bool;
     pub fn CreateCommandTag(statement: *mut pg_sys::Node) -> pg_sys::CommandTag::Type;
+    pub fn jsonb_in(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+    pub fn DirectFunctionCall1Coll(
+        function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+        collation: pg_sys::Oid,
+        argument: pg_sys::Datum,
+    ) -> pg_sys::Datum;
     pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
     pub fn PortalDrop(portal: pg_sys::Portal, is_top_commit: bool);
 }

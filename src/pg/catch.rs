@@ -39,10 +39,9 @@ impl ServerError {
 /// An error jumps over everything that `call` has on its stack: it must hold no value with a destructor, and call the
 /// server's own functions instead of pgrx's bindings.
 pub unsafe fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Box<ServerError>> {
-    // SAFETY: the stacks of handlers and the memory context are put back, whichever way the call ends. The jump
+    // SAFETY: the stacks of handlers are put back, whichever way the call ends. The jump
     // buffer lives as long as the closure, which is as long as the server knows of it.
     unsafe {
-        let context = pg_sys::CurrentMemoryContext;
         let handlers = pg_sys::PG_exception_stack;
         let callbacks = pg_sys::error_context_stack;
         let mut result = MaybeUninit::uninit();
@@ -57,7 +56,8 @@ pub unsafe fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Box<ServerError>> 
         if jumped == 0 {
             return Ok(result.assume_init());
         }
-        pg_sys::CurrentMemoryContext = context;
+        // That of the call may be gone with a transaction that the call has ended.
+        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
         let data = pg_sys::CopyErrorData();
         let error = read(&*data);
         pg_sys::FreeErrorData(data);

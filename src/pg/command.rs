@@ -1,8 +1,8 @@
 //! Runs a text with SQL statements as a session would: a single statement at the top level, so that it may begin and
 //! end transactions; several in one transaction.
 
-use super::bare;
 use super::catch::{ServerError, catch};
+use super::{bare, parse};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -94,6 +94,14 @@ unsafe fn run_in(
             true => 0,
             false => (*statements).length as usize,
         };
+        // It has been checked when it was stored, unless it was restored.
+        for statement in parse::read(statements, text) {
+            if statement.tag == pg_sys::NodeTag::T_TransactionStmt || statement.copies_to_client {
+                let message =
+                    "a command must not control transactions, nor copy from or to a client";
+                return Err(ServerError::new("0A000", message));
+            }
+        }
         for index in 0..count {
             let statement = (*(*statements).elements.add(index))
                 .ptr_value

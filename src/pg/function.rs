@@ -5,6 +5,7 @@ use super::jsonb::Jsonb;
 use super::{bare, catalog, compat};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use recur_core::action::Json;
 use std::ffi::CStr;
 use std::mem::offset_of;
 
@@ -40,10 +41,11 @@ impl Returned {
 }
 
 /// What a handler returned.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Answer {
-    pub result: Option<Jsonb>,
-    pub context: Option<Jsonb>,
+    /// As text: it outlives the memory of the call.
+    pub result: Option<String>,
+    pub context: Option<String>,
 }
 
 impl Function {
@@ -161,7 +163,7 @@ pub unsafe fn call(function: &Function, arguments: &[Jsonb]) -> Result<Answer, B
         match function.returns {
             _ if (*call).isnull => Ok(Answer::default()),
             Returned::Json => Ok(Answer {
-                result: Jsonb::from_datum(returned, false),
+                result: Jsonb::from_datum(returned, false).map(|json| json.text()),
                 context: None,
             }),
             Returned::Row => row(function.oid, returned),
@@ -184,7 +186,7 @@ unsafe fn row(function: pg_sys::Oid, datum: pg_sys::Datum) -> Result<Answer, Box
             let mut is_null = true;
             let number = i16::try_from(place? + 1).ok()?;
             let value = pg_sys::GetAttributeByNum(header, number, &raw mut is_null);
-            Jsonb::from_datum(value, is_null)
+            Jsonb::from_datum(value, is_null).map(|json| json.text())
         };
         Ok(Answer {
             result: read(places[0]),

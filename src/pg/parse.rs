@@ -34,7 +34,7 @@ pub fn statements(text: &str) -> Result<Vec<Statement>, Box<ServerError>> {
 
 /// # Safety
 /// The list must be what the parser made of the text.
-unsafe fn read(list: *mut pg_sys::List, text: &CStr) -> Vec<Statement> {
+pub(super) unsafe fn read(list: *mut pg_sys::List, text: &CStr) -> Vec<Statement> {
     // SAFETY: a parsed text is a list of raw statements, each with a node.
     unsafe {
         if list.is_null() {

@@ -1,11 +1,12 @@
 //! The first rows of a result, as JSON, and how many there are. Whatever the rows are, what is kept is bounded.
 
-use super::compat;
+use super::catch::catch;
+use super::{bare, compat};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 use pgrx::{direct_function_call_as_datum, pg_sys};
 use std::collections::HashSet;
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 
 /// A larger value is left out.
 const LARGEST_VALUE: usize = 16 * 1024;
@@ -170,7 +171,13 @@ unsafe fn json(
         let tuple = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
         let row = pg_sys::heap_copy_tuple_as_datum(tuple, descriptor);
         let text = direct_function_call_as_datum(pg_sys::row_to_json, &[Some(row)])?;
-        String::from_datum(text, false)
+        let text = String::from_datum(text, false)?;
+        // A value of type json may be one that jsonb does not hold.
+        let zero_ended = CString::new(text.as_str()).ok()?;
+        let datum = pg_sys::Datum::from(zero_ended.as_ptr());
+        let is_kept =
+            catch(|| bare::DirectFunctionCall1Coll(bare::jsonb_in, pg_sys::InvalidOid, datum));
+        is_kept.ok().map(|_| text)
     }
 }
 

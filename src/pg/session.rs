@@ -1,5 +1,6 @@
 //! The state that a session keeps between transactions: what one run leaves there, the next one must not see.
 
+use super::identity::{self, Identity};
 use super::transaction::{self, Failure};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
@@ -11,7 +12,7 @@ unsafe extern "C-unwind" {
 
 /// Puts the session into the state that it began with: as DISCARD ALL, but with the plans kept.
 pub fn reset() -> Result<(), Failure> {
-    transaction::run(c"pg_recur executor", || {
+    let outcome = transaction::run(c"pg_recur executor", || {
         // SAFETY: what DISCARD ALL does, in its order, inside a transaction that has done nothing else.
         unsafe {
             pg_sys::PortalHashTableDeleteAll();
@@ -27,7 +28,21 @@ pub fn reset() -> Result<(), Failure> {
             pg_sys::ResetTempTableNamespace();
             ResetSequenceCaches();
         }
-    })
+    });
+    // The transaction has left the role that it began as, which the run had set.
+    Identity {
+        role: identity::session_role(),
+        restrictions: 0,
+    }
+    .assume();
+    report_statistics(false);
+    outcome
+}
+
+/// Lets autovacuum and `pg_stat_*` see what was done: now, or, unless forced, not more than about once a second.
+pub fn report_statistics(is_forced: bool) {
+    // SAFETY: outside of a transaction, statistics may be reported.
+    unsafe { pg_sys::pgstat_report_stat(is_forced) };
 }
 
 /// Shows in `pg_stat_activity` what runs.

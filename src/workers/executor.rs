@@ -5,13 +5,13 @@
 
 use super::backoff::Backoff;
 use crate::access::Actor;
-use crate::commands::armed::{self, Armed};
+use crate::commands::armed::Armed;
 use crate::execution::claim::Claimed;
 use crate::execution::run::Executor;
 use crate::pg::transaction::{self, Failure};
 use crate::pg::{catalog, command, compat, latch, messages, session, signals};
 use crate::runtime::shared::executors::{self, ExecutorReservation, Post};
-use crate::runtime::{clock, engine, home, installation, settings, shared};
+use crate::runtime::{installation, settings, shared};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::time::{Duration, Instant};
@@ -68,7 +68,6 @@ struct Shift {
     executor: Executor,
     post: Post,
     next: Option<Claimed>,
-    since: Instant,
     idle_since: Instant,
     backoff: Backoff,
     failures: usize,
@@ -82,12 +81,15 @@ impl Shift {
         Shift {
             executor: Executor {
                 slot,
-                owner_id: post.owner_id,
+                owner: Armed {
+                    owner_id: post.owner_id,
+                    role: post.role,
+                },
                 actor: Actor { name, login: None },
+                until: Instant::now() + LONGEST_SHIFT,
             },
             post,
             next: None,
-            since: Instant::now(),
             idle_since: Instant::now(),
             backoff: Backoff::new(),
             failures: 0,
@@ -136,7 +138,7 @@ impl Shift {
         executors::is_to_leave(self.executor.slot)
             || self.failures >= MOST_FAILURES
             || self.idle_since.elapsed() >= IDLE_AT_MOST
-            || self.since.elapsed() >= LONGEST_SHIFT
+            || Instant::now() >= self.executor.until
             || !settings::enabled_on_server()
             || shared::is_vacated(self.post.database)
     }
@@ -145,7 +147,7 @@ impl Shift {
     fn turn(&mut self) -> Result<Turn, Failure> {
         let next = match self.next.take() {
             Some(next) => Some(next),
-            None if self.may_run()? => {
+            None if is_installed()? => {
                 session::forget_cancellation();
                 self.executor.claim()?
             }
@@ -153,10 +155,12 @@ impl Shift {
         };
         let Some(claimed) = next else {
             executors::end_run(self.executor.slot);
+            session::report_statistics(true);
             return Ok(Turn::Nothing);
         };
-        self.next = self.executor.run(&claimed)?;
+        let next = self.executor.run(&claimed)?;
         let Err(failure) = session::reset() else {
+            self.next = next;
             return Ok(Turn::Ran);
         };
         warning!(
@@ -165,23 +169,15 @@ impl Shift {
             failure.sqlstate,
             failure.message
         );
+        if let Some(next) = next {
+            self.executor.give_back(&next)?;
+        }
         Ok(Turn::Spoiled)
     }
+}
 
-    /// Nothing runs where nothing fires, and nothing of an owner that is not armed.
-    fn may_run(&self) -> Result<bool, Failure> {
-        let this = Armed {
-            owner_id: self.post.owner_id,
-            role: self.post.role,
-        };
-        let _plain = session::PlainTransactions::set();
-        transaction::run(c"pg_recur executor", move || {
-            let _names = session::Pinned::names();
-            let _pins = crate::pg::planner::PlannerPins::set();
-            if installation::find().is_none() || !settings::enabled() || clock::is_for_tests() {
-                return false;
-            }
-            armed::is_armed(this) && settings::executors() > 0 && engine::as_engine(home::may_fire)
-        })
-    }
+/// The extension may have been dropped.
+fn is_installed() -> Result<bool, Failure> {
+    let _plain = session::PlainTransactions::set();
+    transaction::run(c"pg_recur executor", || installation::find().is_some())
 }

@@ -123,6 +123,12 @@ impl Staffing {
             .iter()
             .filter(|one| one.post.database == database)
             .collect();
+        for one in own
+            .iter()
+            .filter(|one| one.is_idle || one.attempt.is_some())
+        {
+            self.failed.remove(&one.post.owner_id);
+        }
         let mut room = settings::executors().saturating_sub(own.len());
         let mut started: HashMap<i32, usize> = HashMap::new();
         let mut waits_for = WaitsFor::Nothing;
@@ -159,7 +165,9 @@ impl Staffing {
             };
             let coming = own.iter().filter(is_coming).count();
             let mut coming = coming + started.get(&owner_id).copied().unwrap_or_default();
-            let may_have_more = waits_for == WaitsFor::Nothing;
+            let failed = self.failed.get(&owner_id);
+            let may_have_more = waits_for == WaitsFor::Nothing
+                && failed.is_none_or(|(_, not_before)| *not_before <= now);
             while may_have_more && room > 0 && coming < one.dispatches && start(context, one.armed)
             {
                 room -= 1;

@@ -1,6 +1,8 @@
 -- Takes the next dispatch of an owner that the database itself runs. The lease has no end: it is over when the process
 -- that has it is gone. Priorities are visited from the highest down, because not all of a priority may be available.
--- $1 timestamptz: now; $2 text: consumer; $3 int: owner
+-- Whether the owner is armed is seen in the same snapshot as the rows: a statement that inserts rows by hand disarms
+-- it.
+-- $1 timestamptz: now; $2 text: consumer; $3 int: owner; $4 oid: role
 WITH RECURSIVE priorities AS (
     (SELECT p.priority FROM recur_internal.live_dispatches AS p
       WHERE p.in_database AND p.status <> 'running' AND p.owner_id = $3
@@ -30,6 +32,7 @@ WITH RECURSIVE priorities AS (
              LIMIT 1
                FOR UPDATE SKIP LOCKED) AS c
          LIMIT 1))
+       AND (SELECT a.role FROM recur_internal.armed_owners AS a WHERE a.owner_id = $3) = $4
     RETURNING l.*
 )
 SELECT c.id, c.attempt, c.provider, c.action_type, c.payload, c.context,

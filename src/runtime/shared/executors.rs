@@ -285,6 +285,19 @@ fn signal(slot: &Slot) {
     unsafe { libc::kill(slot.pid, libc::SIGINT) };
 }
 
+/// Signals runs of the database that should have stopped once more: their code may have caught the first signal.
+pub fn signal_overdue(database: pg_sys::Oid) {
+    const AGAIN_AFTER_MICROS: i64 = 5_000_000;
+    let now = time::now_micros();
+    let shared = EXECUTORS.exclusive();
+    let of_database = shared.slots.iter().filter(|slot| slot.database == database);
+    let is_overdue = |slot: &&Slot| {
+        slot.overdue_since()
+            .is_some_and(|since| now - since > AGAIN_AFTER_MICROS)
+    };
+    of_database.filter(is_overdue).for_each(signal);
+}
+
 /// Asks an executor to leave when its run is over.
 pub fn ask_executor_to_leave(index: usize) {
     let mut shared = EXECUTORS.exclusive();

@@ -291,3 +291,72 @@ fn what_is_kept_of_a_run_is_bounded() {
     );
     assert_eq!(none, json!(0));
 }
+
+#[test]
+fn an_answer_outlives_its_transaction() {
+    let (_cluster, _admin, mut attacker) = arena();
+    attacker.batch(
+        "CREATE FUNCTION evil.reads_only(payload jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM set_config('transaction_read_only', 'on', true);
+            RETURN jsonb_build_object('a', array_to_json(array(SELECT md5(g::text) FROM generate_series(1, 3000) g)));
+         END $$;
+         SELECT recur.set_handler('read', 'evil.reads_only(jsonb)');",
+    );
+    let id: Uuid = attacker.value(
+        "SELECT recur.enqueue('app', 'read', max_attempts => 1)",
+        &[],
+    );
+    let (status, _, error) = outcome(&mut attacker, id);
+    assert_eq!(status, "failed");
+    assert!(error.contains("must not end its transaction"), "{error}");
+}
+
+#[test]
+fn a_role_that_was_set_is_gone_with_its_run() {
+    let (cluster, mut admin, mut attacker) = arena();
+    admin.batch("CREATE ROLE low; GRANT low TO attacker");
+    cluster.configure("recur.executors = 1");
+    cluster.reload();
+    assert_eq!(run(&mut attacker, "SET ROLE low", "").0, "completed");
+    let (_, result, _) = run(&mut attacker, WHO, "");
+    assert_eq!(result["rows"], json!([{"who": "attacker attacker"}]));
+}
+
+#[test]
+fn a_result_never_fails_its_run() {
+    let (_cluster, mut admin, mut attacker) = arena();
+    attacker.batch("CREATE TABLE evil.t (n int)");
+    for json in [r#"'"\u0000"'"#, "'1e999999'", r#"'"\ud800"'"#] {
+        let command = format!("INSERT INTO evil.t VALUES (1) RETURNING {json}::json AS j");
+        let (status, result, error) = run(&mut attacker, &command, ", max_attempts => 1");
+        assert_eq!(
+            (status.as_str(), error.as_str()),
+            ("completed", ""),
+            "{json}"
+        );
+        assert_eq!(
+            (&result["rows"], &result["rows_are_cut"]),
+            (&json!([]), &json!(true))
+        );
+    }
+    assert_eq!(admin.count("evil.t"), 3);
+}
+
+#[test]
+fn what_was_stored_unchecked_is_refused_when_it_runs() {
+    let (_cluster, mut admin, mut attacker) = arena();
+    for command in ["BEGIN", "COPY secrets FROM STDIN", "SELECT 1; COMMIT"] {
+        let id: Uuid = attacker.value(
+            "SELECT recur.enqueue_sql('SELECT 1', now() + interval '1 second', max_attempts => 1)",
+            &[],
+        );
+        admin.execute(
+            "UPDATE recur_internal.live_dispatches SET payload = jsonb_build_object('command', $2::text) WHERE id = $1",
+            &[&id, &command],
+        );
+        let (status, _, error) = outcome(&mut attacker, id);
+        assert_eq!(status, "failed", "{command}");
+        assert!(error.contains("must not control transactions"), "{error}");
+    }
+    assert_eq!(run(&mut attacker, WHO, "").0, "completed");
+}

@@ -144,7 +144,10 @@ fn nothing_that_was_inserted_by_hand_runs() {
                 '{\"command\": \"INSERT INTO seen VALUES (''forged'')\"}', true
            FROM recur_internal.owners AS o WHERE o.name OPERATOR(pg_catalog.=) 'ann'",
     );
-    assert_eq!(admin.count("recur_internal.armed_owners"), 0);
+    assert_eq!(
+        admin.count("recur_internal.armed_owners WHERE owner_id > 0"),
+        0
+    );
     // What ann writes now does not run either, before she has looked.
     let mine: Uuid = ann.value(
         "SELECT recur.enqueue_sql('INSERT INTO seen DEFAULT VALUES')",
@@ -237,4 +240,72 @@ fn an_owner_that_can_not_connect_is_refused_or_reported() {
     eventually("it goes on", || {
         ann.count("recur.runs WHERE outcome = 'completed'") > before
     });
+}
+
+/// A dispatch of another owner, as a restore would insert it.
+const FORGED: &str = "
+    INSERT INTO recur_internal.live_dispatches
+           (id, scheduled_at, available_at, created_at, owner_id, priority, max_attempts, trigger, namespace, tenant,
+            provider, action_type, payload, in_database)
+    SELECT gen_random_uuid(), now(), now(), now(), o.id, 0, 1, 'enqueue', 'default', 'default', 'sql', 'command',
+           '{\"command\": \"INSERT INTO seen VALUES (''forged'')\"}', true
+      FROM recur_internal.owners AS o WHERE o.name = 'ann'";
+
+/// A database of `keeper`, who is no superuser, and a session of `ann`, who may run SQL.
+fn kept_by_another() -> (Cluster, Session, Session, Session) {
+    let cluster = Cluster::preloaded("recur.executors = 1");
+    let mut admin = cluster.database("app");
+    role(&mut admin, "ann", "sql");
+    admin.batch(
+        "CREATE ROLE keeper LOGIN; ALTER DATABASE app OWNER TO keeper;
+         CREATE TABLE seen (who name DEFAULT current_user); GRANT INSERT ON seen TO PUBLIC;",
+    );
+    let keeper = cluster.session_as("keeper", "app");
+    let ann = cluster.session_as("ann", "app");
+    (cluster, admin, keeper, ann)
+}
+
+#[test]
+fn an_executor_at_work_takes_nothing_that_was_inserted_by_hand() {
+    let (_cluster, mut admin, mut keeper, mut ann) = kept_by_another();
+    let id: Uuid = ann.value("SELECT recur.enqueue_sql('SELECT pg_sleep(2)')", &[]);
+    eventually("it runs", || {
+        ann.count("recur.runs WHERE outcome = 'running'") == 1
+    });
+    keeper.batch(FORGED);
+    assert_eq!(outcome(&mut ann, id).0, "completed");
+    eventually("the executor has nothing to do", || {
+        admin.count("recur.workers WHERE kind = 'executor' AND state <> 'idle'") == 0
+    });
+    assert_eq!(admin.count("seen"), 0);
+    assert_eq!(
+        admin.count("recur_internal.live_dispatches WHERE attempt = 0"),
+        1
+    );
+}
+
+#[test]
+fn history_that_was_inserted_by_hand_is_not_brought_back_to_run() {
+    let (_cluster, mut admin, mut keeper, mut ann) = kept_by_another();
+    keeper.batch(
+        "INSERT INTO recur_internal.finished_dispatches_0
+                (id, scheduled_at, available_at, created_at, finished_at, owner_id, priority, max_attempts, attempt,
+                 releases, cancel_requested, status, trigger, namespace, tenant, provider, action_type, payload,
+                 partition)
+         SELECT gen_random_uuid(), now(), now(), now(), now(), o.id, 0, 1, 1, 0, false, 'failed', 'enqueue',
+                'default', 'default', 'sql', 'command', '{\"command\": \"INSERT INTO seen VALUES (''forged'')\"}', 0
+           FROM recur_internal.owners AS o WHERE o.name = 'ann'",
+    );
+    admin.batch("CREATE FUNCTION f(jsonb) RETURNS void LANGUAGE sql AS ''");
+    ann.batch("SELECT recur.set_handler('a', 'f(jsonb)')");
+    assert_eq!(
+        admin.count("recur_internal.armed_owners WHERE owner_id > 0"),
+        0
+    );
+    let found: Vec<String> = admin.texts("SELECT finding FROM recur.doctor()", &[]);
+    assert!(
+        found
+            .iter()
+            .any(|one| one.contains("the SQL of role \"ann\" does not run"))
+    );
 }

@@ -90,7 +90,8 @@ fn contents(session: &mut Session) -> Vec<String> {
     let tables: Vec<String> = session.column(
         "SELECT oid::regclass::text FROM pg_class
           WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace) AND relkind IN ('r', 'v', 'S')
-            AND oid <> ALL ('{recur.monitoring,recur.overview,recur.stats,recur.workers}'::regclass[]) ORDER BY 1",
+            AND oid <> ALL ('{recur.monitoring,recur.overview,recur.stats,recur.workers,
+                              recur_internal.armed_owners}'::regclass[]) ORDER BY 1",
         &[],
     );
     tables

@@ -5,7 +5,9 @@ use pg_recur_tests::{Cluster, Session};
 use std::collections::BTreeSet;
 
 /// Calls of functions that return one value. What stands in braces is filled in by `fill`.
-const SCALAR: [&str; 10] = [
+const SCALAR: [&str; 12] = [
+    "recur.create_sql('sql', '@daily', 'SELECT 1')",
+    "recur.enqueue_sql('SELECT 1')",
     "recur.create('new', '@daily', 'p', 't')",
     "recur.create_many(ARRAY[jsonb_build_object('name', 'x', 'schedule', '@daily', 'provider', 'p',
                                                 'action_type', 'a')])",
@@ -54,7 +56,11 @@ const ROWS: [&str; 30] = [
 ];
 
 /// Functions that look, although the planner may not assume so, and functions that return nothing to expand.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 15] = [
+    "arm_sql",
+    "drop_handler",
+    "import_pg_cron",
+    "set_handler",
     "arm",
     "clock",
     "doctor",
