@@ -12,6 +12,7 @@ unsafe extern "C-unwind" {
 
 /// Puts the session into the state that it began with: as DISCARD ALL, but with the plans kept.
 pub fn reset() -> Result<(), Failure> {
+    forget_cancellation();
     let outcome = transaction::run(c"pg_recur executor", || {
         // SAFETY: what DISCARD ALL does, in its order, inside a transaction that has done nothing else.
         unsafe {
