@@ -13,6 +13,7 @@ export PG_RECUR_BACKLOG
 cargo test -p pg_recur-tests --test long -- --nocapture draining::
 say "Executors: ${PG_RECUR_EXECUTOR_ROUNDS:=200} kills, ${PG_RECUR_SQL_OWNERS:=100} owners"
 export PG_RECUR_EXECUTOR_ROUNDS PG_RECUR_SQL_OWNERS PG_RECUR_SQL_ACTIONS=${PG_RECUR_SQL_ACTIONS:-100}
+export PG_RECUR_CRON_MINUTES=${PG_RECUR_CRON_MINUTES:-5}
 cargo test -p pg_recur-tests --test long -- --nocapture executors::
 say "Hostile neighbours: ${PG_RECUR_HOSTILE_SECONDS:=300} s"
 export PG_RECUR_HOSTILE_SECONDS

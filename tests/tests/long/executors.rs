@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pg_recur_tests::dice::Dice;
 use pg_recur_tests::workers::session_after_kill;
-use pg_recur_tests::{Cluster, eventually, eventually_some};
+use pg_recur_tests::{Cluster, Shutdown, eventually, eventually_some};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -79,4 +79,44 @@ fn many_owners_share_a_few_executors() {
     });
     let different: i64 = session.value("SELECT count(DISTINCT (who, n)) FROM seen", &[]);
     assert_eq!(different, expected);
+}
+
+/// pg_cron and what was imported from it fire side by side, and cover the same minutes.
+#[test]
+fn an_import_fires_in_the_minutes_of_pg_cron() {
+    let minutes = number("PG_RECUR_CRON_MINUTES", 1) as i64;
+    let available = "pg_available_extensions WHERE name = 'pg_cron'";
+    if Cluster::quiet().database("app").count(available) == 0 {
+        println!("skipped: this server has no pg_cron (scripts/pg-cron.sh installs Debian's)");
+        return;
+    }
+    let mut cluster = Cluster::preloaded(
+        "shared_preload_libraries = 'pg_recur, pg_cron'\ncron.database_name = 'app'\nmax_worker_processes = 16",
+    );
+    // pg_cron connects to the server as any client does.
+    let sockets = cluster.sockets().display().to_string();
+    cluster.configure(&format!("cron.host = '{sockets}'"));
+    cluster.restart(Shutdown::Fast);
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE EXTENSION pg_cron;
+         CREATE TABLE fired (minute timestamptz DEFAULT date_trunc('minute', clock_timestamp()), application text
+                             DEFAULT current_setting('application_name'));
+         SELECT cron.schedule('each', '* * * * *', 'INSERT INTO fired DEFAULT VALUES');
+         SELECT recur.import_pg_cron(dry_run => false);",
+    );
+    let covered = "SELECT count(*) FROM (SELECT minute FROM fired GROUP BY minute
+                    HAVING count(*) FILTER (WHERE application LIKE 'pg_recur%') = 1
+                       AND count(*) FILTER (WHERE application NOT LIKE 'pg_recur%') = 1) AS covered";
+    while session.value::<i64>(covered, &[]) < minutes {
+        std::thread::sleep(Duration::from_secs(1));
+        // A minute that has passed was covered by both, except for the one in which they began.
+        let missed: i64 = session.value(
+            "SELECT count(*) FROM (SELECT minute FROM fired GROUP BY minute HAVING count(*) <> 2) AS m
+              WHERE minute < date_trunc('minute', now() - interval '30 seconds')
+                AND minute > (SELECT min(minute) FROM fired)",
+            &[],
+        );
+        assert_eq!(missed, 0);
+    }
 }
