@@ -67,7 +67,10 @@ pub fn serve(context: &mut WorkerContext, number: u8, handover: Option<Handover>
                 _ => Exit::Asked,
             };
         }
-        latch::wait(sleep);
+        latch::wait(match shared::has_wakeup(context.slot) {
+            true => Duration::ZERO,
+            false => sleep,
+        });
     }
 }
 

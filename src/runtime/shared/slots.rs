@@ -274,6 +274,12 @@ pub fn take_wakeup(index: usize) -> Wakeup {
     std::mem::replace(&mut shared.workers[index].wakeup, Wakeup::NOTHING)
 }
 
+/// Has anything been published since the last call of [`take_wakeup`]? The latch alone does not say: a wait for a lock
+/// resets it.
+pub fn has_wakeup(index: usize) -> bool {
+    SHARED.share().workers[index].wakeup != Wakeup::NOTHING
+}
+
 /// May there be something to run in the database itself, since the last call?
 pub fn take_work(index: usize) -> bool {
     let mut shared = SHARED.exclusive();
