@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks against clusters of their own and writes bench/RESULTS.md.
 #   bench.sh [--full] [--actions=N,…] [--finished=N] [SECTION …]
-# All sections, or these: engine cache throughput lateness herds idle consume history snapshot growth.
+# All sections, or these: engine cache throughput lateness herds idle databases consume sql history snapshot growth.
 # --actions and --finished set how many of each there are.
 # Installs the peers to compare with where they are missing: Debian's pg_cron, and two job queues from npm.
 set -euo pipefail
@@ -23,7 +23,7 @@ wants() {
 words=("$@")
 
 # Only the benchmark's own servers preload pg_cron.
-if wants lateness; then "$ROOT/scripts/pg-cron.sh"; fi
+if wants lateness || wants sql; then "$ROOT/scripts/pg-cron.sh"; fi
 if wants consume && [ ! -d bench/peers/node_modules ]; then
   if command -v npm >/dev/null; then
     say "Installing graphile-worker and pg-boss from npm"
