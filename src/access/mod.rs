@@ -7,6 +7,6 @@ mod owners;
 
 pub use owners::{
     Actor, Visible, WORKER, caller, caller_name, id_of_role, may_run_sql, name_of,
-    names_are_outdated, own_id, own_id_if_any, owner_ids_of, refresh_names, role_of, sees_all,
-    session_name, visible,
+    names_are_outdated, own_id, own_id_if_any, owner_ids_of, owner_to_act_as, refresh_names,
+    role_of, sees_all, session_name, visible,
 };

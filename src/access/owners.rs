@@ -1,7 +1,8 @@
 //! Owners: the extension's numbers for the roles that actions and dispatches belong to.
 
+use crate::pg::error::{SqlError, abbreviated};
 use crate::pg::query::queries;
-use crate::pg::{catalog, identity, invalidation};
+use crate::pg::{catalog, compat, identity, invalidation};
 use crate::runtime::engine;
 use pgrx::prelude::*;
 use pgrx::{direct_function_call, pg_sys};
@@ -155,6 +156,24 @@ pub fn id_of_role(role: pg_sys::Oid) -> i32 {
     find().unwrap_or_else(|| {
         pgrx::error!("pg_recur: the owner of this role was added by a transaction that began later")
     })
+}
+
+/// The owner that is named: the caller where none is, or else a role that the caller may SET ROLE to.
+pub fn owner_to_act_as(owner: Option<&str>) -> Result<i32, SqlError> {
+    let Some(name) = owner else {
+        return Ok(own_id());
+    };
+    let may_act_as = |role: &pg_sys::Oid| compat::can_set_role(caller(), *role);
+    match role_named(name).filter(may_act_as) {
+        Some(role) => Ok(id_of_role(role)),
+        None => {
+            let (name, caller) = (abbreviated(name), caller_name());
+            let message =
+                format!("invalid owner \"{name}\": {caller} may not SET ROLE to this role");
+            let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
+            Err(SqlError::new(code, message).with_hint("Leave it out to own it yourself."))
+        }
+    }
 }
 
 /// The owner that the current role is, if it is one. Never found by name: a dropped role's rows are not its namesake's.

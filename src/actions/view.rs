@@ -6,17 +6,16 @@ use super::record::{self, Record};
 use super::store::{self, Stored};
 use super::{create, delete};
 use crate::access;
-use crate::pg::error::{OrRaise, SqlError, abbreviated};
+use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
-use crate::pg::{catalog, compat, time};
+use crate::pg::{compat, time};
 use crate::runtime::engine;
 use chrono::{DateTime, Utc};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::tupdesc::PgTupleDesc;
 use recur_core::action::{Changes, Column, OnExisting};
-use std::ffi::CString;
 use uuid::Uuid;
 
 /// What a trigger returns: the stored row, or none if no row was written.
@@ -35,7 +34,7 @@ fn insert_action<'a>(trigger: &'a PgTrigger<'a>) -> Returned<'a> {
         false => OnExisting::Fail,
     };
     let author = Author::current();
-    let owner_id = owner_id(row.text("owner")).or_raise();
+    let owner_id = access::owner_to_act_as(row.text("owner").as_deref()).or_raise();
     let _pins = PlannerPins::set();
     let stored = engine::as_engine(|| {
         let id = create::create(&author, owner_id, &changes, on_existing)?;
@@ -97,29 +96,6 @@ fn changes(old: &Record, new: &Record) -> Result<Changes<Jsonb>, SqlError> {
 fn id(row: &Record) -> Uuid {
     let id = row.text("id").and_then(|id| Uuid::parse_str(&id).ok());
     id.unwrap_or_else(|| pgrx::error!("pg_recur: a row of recur.recurring_actions has no id"))
-}
-
-/// The owner of a new action: the caller, or a role that the caller may act as.
-fn owner_id(owner: Option<String>) -> Result<i32, SqlError> {
-    let Some(owner) = owner else {
-        return Ok(access::own_id());
-    };
-    let name = CString::new(owner.as_str()).unwrap_or_default();
-    let may_act_as = |role: &pg_sys::Oid| compat::can_set_role(access::caller(), *role);
-    match catalog::role(&name).filter(may_act_as) {
-        Some(role) => Ok(access::id_of_role(role)),
-        None => {
-            let caller = access::caller_name();
-            let message = format!(
-                "invalid owner \"{}\": {caller} may not SET ROLE to this role",
-                abbreviated(&owner)
-            );
-            Err(
-                SqlError::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
-                    .with_hint("Leave it out to own the action yourself."),
-            )
-        }
-    }
 }
 
 /// A row of the trigger.

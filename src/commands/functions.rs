@@ -18,13 +18,13 @@ use recur_core::command::{Command, PROVIDER};
 pub fn payload(command: Option<&str>, timeout: Option<Span>) -> Result<Jsonb, SqlError> {
     let missing = |error: SqlError| error.with_hint("Give one or several SQL statements.");
     let command = given("command", command).map_err(missing)?;
+    // Before copies of it are made.
+    check_bytes("command", command.len(), &environment())?;
     let timeout = timeout.map(|timeout| timeout.to_string());
     let json = Command::payload(command, timeout.as_deref());
     // What is wrong with an argument is said of the argument, not of the payload.
     Command::from_payload(&json)?;
-    let payload = Jsonb::from_text(&json);
-    check_bytes("command", payload.size(), &environment())?;
-    Ok(payload)
+    Ok(Jsonb::from_text(&json))
 }
 
 /// `recur_internal.runs_in_database(owner_id, provider, action_type)`.

@@ -6,7 +6,7 @@ use crate::pg::error::{OrRaise, SqlError, abbreviated, given};
 use crate::pg::function::{self, Function};
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::queries;
-use crate::pg::{catalog, compat, interval};
+use crate::pg::{compat, interval};
 use crate::runtime::cached_table::CachedTable;
 use crate::runtime::{engine, wakeup};
 use chrono::TimeDelta;
@@ -15,7 +15,6 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use recur_core::command;
 use recur_core::pattern::Pattern;
-use std::ffi::CString;
 use std::rc::Rc;
 
 queries! {
@@ -104,7 +103,7 @@ fn set_handler(
     if let Some(timeout) = &timeout {
         command::timeout(timeout).or_raise();
     }
-    let owner_id = owner_id(owner).or_raise();
+    let owner_id = access::owner_to_act_as(owner).or_raise();
     let caller = access::caller();
     rights::check_author(caller, owner_id).or_raise();
     let function = function.and_then(function::look_up);
@@ -138,7 +137,7 @@ fn set_handler(
 #[pg_extern(sql = false)]
 fn drop_handler(action_type: Option<&str>, owner: Option<&str>) {
     let pattern = given("action_type", action_type).or_raise();
-    let owner_id = owner_id(owner).or_raise();
+    let owner_id = access::owner_to_act_as(owner).or_raise();
     rights::check_author(access::caller(), owner_id).or_raise();
     let _pins = PlannerPins::set();
     engine::as_engine(|| {
@@ -151,28 +150,6 @@ fn drop_handler(action_type: Option<&str>, owner: Option<&str>) {
         }
         reflag(owner_id);
     });
-}
-
-/// The owner of a handler: the caller, or a role that the caller may act as.
-fn owner_id(owner: Option<&str>) -> Result<i32, SqlError> {
-    let Some(owner) = owner else {
-        return Ok(access::own_id());
-    };
-    let name = CString::new(owner).unwrap_or_default();
-    let may_act_as = |role: &pg_sys::Oid| compat::can_set_role(access::caller(), *role);
-    match catalog::role(&name).filter(may_act_as) {
-        Some(role) => Ok(access::id_of_role(role)),
-        None => {
-            let message = format!(
-                "invalid owner \"{}\": {} may not SET ROLE to this role",
-                abbreviated(owner),
-                access::caller_name()
-            );
-            let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
-            Err(SqlError::new(code, message)
-                .with_hint("Leave it out to handle dispatches of your own."))
-        }
-    }
 }
 
 /// A handler takes one to three jsonb, and returns jsonb, a record of result and context, or nothing.

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use pg_recur_tests::dice::Dice;
 use pg_recur_tests::workers::session_after_kill;
 use pg_recur_tests::{Cluster, Shutdown, eventually, eventually_some};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 #[test]
@@ -108,8 +108,10 @@ fn an_import_fires_in_the_minutes_of_pg_cron() {
     let covered = "SELECT count(*) FROM (SELECT minute FROM fired GROUP BY minute
                     HAVING count(*) FILTER (WHERE application LIKE 'pg_recur%') = 1
                        AND count(*) FILTER (WHERE application NOT LIKE 'pg_recur%') = 1) AS covered";
+    let deadline = Instant::now() + Duration::from_secs(60 * (minutes as u64 + 3));
     while session.value::<i64>(covered, &[]) < minutes {
-        std::thread::sleep(Duration::from_secs(1));
+        assert!(Instant::now() < deadline, "not covered by both");
+        std::thread::sleep(Duration::from_millis(200));
         // A minute that has passed was covered by both, except for the one in which they began.
         let missed: i64 = session.value(
             "SELECT count(*) FROM (SELECT minute FROM fired GROUP BY minute HAVING count(*) <> 2) AS m

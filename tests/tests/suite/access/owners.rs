@@ -27,7 +27,7 @@ fn an_action_can_not_be_made_in_the_name_of_a_role_that_one_is_no_member_of() {
             (
                 "42501".to_owned(),
                 format!("invalid owner \"{owner}\": author may not SET ROLE to this role"),
-                "Leave it out to own the action yourself.".to_owned()
+                "Leave it out to own it yourself.".to_owned()
             )
         );
     }
