@@ -218,7 +218,10 @@ BEGIN
      ORDER BY c.actions + c.dispatches DESC LIMIT 20;
     RETURN QUERY
     SELECT 'warning',
-           format('%s dispatches of provider "%s" wait to be claimed, the oldest since %s', count(*), l.provider,
+           format('%s dispatches of provider "%s"%s wait to be claimed, the oldest since %s', count(*), l.provider,
+                  -- Consumers that claim the provider's other action types pass over one that is misspelt.
+                  CASE WHEN min(l.action_type) = max(l.action_type)
+                       THEN format(' and action type "%s"', min(l.action_type)) END,
                   min(l.available_at)),
            'Start consumers for it, or see why they do not claim.'
       FROM recur_internal.live_dispatches AS l

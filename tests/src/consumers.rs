@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::programs::{state, succeed};
 use crate::server::PORT;
+use crate::wait::eventually_some;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::{self, File};
@@ -87,8 +88,12 @@ impl Example {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("a signal");
     }
 
+    /// Its end, within the deadline.
+    #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().expect("its end")
+        eventually_some("the consumer ends", || {
+            self.child.try_wait().expect("a child")
+        })
     }
 
     pub fn output(&self) -> String {

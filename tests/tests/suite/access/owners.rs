@@ -391,7 +391,7 @@ fn the_first_action_of_a_role_keeps_no_other_session_of_the_role_waiting() {
     admin.batch("CREATE ROLE newcomer LOGIN; SELECT recur.grant_access('newcomer', 'author')");
     let [mut first, mut second] = [0, 1].map(|_| cluster.session_as("newcomer", "app"));
     first.batch("BEGIN; SELECT recur.create('one', '@daily', 'p', 'a')");
-    second.batch("SET lock_timeout = '1s'; SELECT recur.create('two', '@daily', 'p', 'a')");
+    second.batch("SET lock_timeout = '30s'; SELECT recur.create('two', '@daily', 'p', 'a')");
     first.batch("COMMIT");
     assert_eq!(second.count("recur.recurring_actions"), 2);
 }

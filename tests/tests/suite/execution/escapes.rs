@@ -346,14 +346,18 @@ fn a_result_never_fails_its_run() {
 fn what_was_stored_unchecked_is_refused_when_it_runs() {
     let (_cluster, mut admin, mut attacker) = arena();
     for command in ["BEGIN", "COPY secrets FROM STDIN", "SELECT 1; COMMIT"] {
-        let id: Uuid = attacker.value(
-            "SELECT recur.enqueue_sql('SELECT 1', now() + interval '1 second', max_attempts => 1)",
+        // In one transaction: nothing can run before it is another command.
+        admin.batch("BEGIN; SET SESSION AUTHORIZATION attacker");
+        let id: Uuid = admin.value(
+            "SELECT recur.enqueue_sql('SELECT 1', max_attempts => 1)",
             &[],
         );
+        admin.batch("RESET SESSION AUTHORIZATION");
         admin.execute(
             "UPDATE recur_internal.live_dispatches SET payload = jsonb_build_object('command', $2::text) WHERE id = $1",
             &[&id, &command],
         );
+        admin.batch("COMMIT");
         let (status, _, error) = outcome(&mut attacker, id);
         assert_eq!(status, "failed", "{command}");
         assert!(error.contains("must not control transactions"), "{error}");

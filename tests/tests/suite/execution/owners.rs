@@ -268,11 +268,17 @@ fn kept_by_another() -> (Cluster, Session, Session, Session) {
 #[test]
 fn an_executor_at_work_takes_nothing_that_was_inserted_by_hand() {
     let (_cluster, mut admin, mut keeper, mut ann) = kept_by_another();
-    let id: Uuid = ann.value("SELECT recur.enqueue_sql('SELECT pg_sleep(2)')", &[]);
+    // It runs until the test lets it go on.
+    admin.batch("SELECT pg_advisory_lock(1)");
+    let id: Uuid = ann.value(
+        "SELECT recur.enqueue_sql('SELECT pg_advisory_xact_lock(1)')",
+        &[],
+    );
     eventually("it runs", || {
         ann.count("recur.runs WHERE outcome = 'running'") == 1
     });
     keeper.batch(FORGED);
+    admin.batch("SELECT pg_advisory_unlock(1)");
     assert_eq!(outcome(&mut ann, id).0, "completed");
     eventually("the executor has nothing to do", || {
         admin.count("recur.workers WHERE kind = 'executor' AND state <> 'idle'") == 0

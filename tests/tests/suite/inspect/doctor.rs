@@ -66,7 +66,8 @@ fn admins_and_the_owner_of_the_database_can_ask() {
         let expected = [
             finding.to_owned(),
             "warning: action \"broken\" fails: no luck".to_owned(),
-            "warning: 1 dispatches of provider \"nobody\" wait to be claimed, the oldest since "
+            "warning: 1 dispatches of provider \"nobody\" and action type \"waits\" wait to be claimed, the oldest \
+             since "
                 .to_owned(),
         ];
         for role in ["landlady", "boss"] {

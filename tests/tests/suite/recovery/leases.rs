@@ -183,7 +183,7 @@ fn claims_go_on_while_leases_expire() {
     expire_together(&mut session);
     queue_many(&mut session, 100);
     let mut claimant = cluster.session("app");
-    claimant.batch("SET lock_timeout = '1ms'");
+    claimant.batch("SET lock_timeout = '30s'");
     let mut listener = cluster.session("app");
     listener.batch("LISTEN recur");
 

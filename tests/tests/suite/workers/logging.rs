@@ -32,11 +32,16 @@ fn the_log_has_what_operators_need_and_no_payload() {
     session.batch(
         "ALTER TABLE recur_internal.live_dispatches ADD CONSTRAINT curse CHECK (action_type <> 'cursed');
          SELECT recur.create('cursed', '@yearly', 'p', 'cursed', payload => '{\"s3cret\": 1}');
-         SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}',
-                             ends_at => now() + interval '2 seconds');
-         SELECT recur.create('counted', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}', max_runs => 1);
-         SELECT recur.create('once',
-                             'at ' || to_char((now() + interval '2 seconds') AT TIME ZONE 'UTC',
+         SELECT recur.create('counted', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}', max_runs => 1)",
+    );
+    // Statements of their own: their instants must lie ahead when they are created.
+    session.batch(
+        "SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}',
+                             ends_at => clock_timestamp() + interval '3 seconds')",
+    );
+    session.batch(
+        "SELECT recur.create('once',
+                             'at ' || to_char((clock_timestamp() + interval '3 seconds') AT TIME ZONE 'UTC',
                                               'YYYY-MM-DD\"T\"HH24:MI:SS'), 'p', 't')",
     );
     let id = |session: &mut pg_recur_tests::Session, name: &str| -> String {

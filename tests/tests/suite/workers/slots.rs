@@ -103,6 +103,46 @@ fn twelve_databases_on_four_slots_all_fire() {
     );
 }
 
+/// PostgreSQL as it comes, with the default of 8 slots: others take their part of them, and none starves.
+#[test]
+fn twenty_databases_on_the_default_slots_all_fire() {
+    const DATABASES: usize = 20;
+    let cluster = Cluster::preloaded(
+        "max_worker_processes = 8\nrecur.check_interval = '5s'\nmax_connections = 60",
+    );
+    let every_second = "SELECT recur.create('tick', '* * * * * *', 'p', 't')";
+    let mut sessions = databases(&cluster, DATABASES, every_second);
+    let runs = "SELECT run_count FROM recur.recurring_actions";
+    for _ in 0..2 {
+        for session in &mut sessions {
+            let before: i64 = session.value(runs, &[]);
+            eventually("it fires", || session.value::<i64>(runs, &[]) > before);
+        }
+    }
+    let seen = workers(&mut sessions[0]);
+    assert!(count(&seen, "dispatcher") <= 3, "{seen:?}");
+    assert_eq!(
+        seen.iter()
+            .map(|worker| &worker.0)
+            .collect::<HashSet<_>>()
+            .len(),
+        DATABASES,
+        "each has a process or is shown without one: {seen:?}"
+    );
+    let finding = "SELECT remedy FROM recur.doctor() WHERE finding LIKE '20 databases share 4 worker processes%'";
+    let remedy: String = sessions[DATABASES - 1].value(finding, &[]);
+    assert!(
+        remedy.starts_with("Set max_worker_processes = 25 and restart the server."),
+        "{remedy}"
+    );
+    assert!(
+        cluster
+            .log()
+            .contains("WARNING:  pg_recur launcher: databases=20"),
+        "the log says so, too"
+    );
+}
+
 /// The safety net is an hour wide: no worker comes by unless a commit calls.
 #[test]
 fn a_commit_in_a_database_without_a_process_calls_for_a_visit() {
