@@ -219,16 +219,13 @@ BEGIN
     RETURN QUERY
     SELECT 'warning',
            format('%s dispatches of provider "%s"%s wait to be claimed, the oldest since %s', count(*), l.provider,
-                  -- Consumers that claim the provider's other action types pass over one that is misspelt.
-                  CASE WHEN min(l.action_type) = max(l.action_type)
+                  CASE min(l.action_type) WHEN max(l.action_type)
                        THEN format(' and action type "%s"', min(l.action_type)) END,
-                  min(l.available_at)),
-           'Start consumers for it, or see why they do not claim.'
+                  min(l.available_at)), 'Start consumers for it, or see why they do not claim.'
       FROM recur_internal.live_dispatches AS l
      WHERE l.status = 'pending' AND l.available_at < at - interval '5 minutes' AND l.primary_agent IS NULL
        AND l.in_database IS NULL
-     GROUP BY l.provider
-     ORDER BY min(l.available_at) LIMIT 20;
+     GROUP BY l.provider ORDER BY min(l.available_at) LIMIT 20;
     RETURN QUERY
     SELECT 'warning',
            format('%s dispatches wait for agent "%s"%s, the oldest since %s', count(*), l.primary_agent,

@@ -24,8 +24,8 @@ fn has_begun(session: &mut Session, id: Uuid) -> bool {
     !state(session, id).starts_with("pending")
 }
 
-/// Polls so rarely that whatever happens was heard. A lease is renewed three times in its length: this one leaves a busy
-/// machine some seconds for it.
+/// Polls so rarely that whatever happens was heard. A lease is renewed three times in its length, and this one leaves
+/// a busy machine some seconds for it.
 const HEARS: &[(&str, &str)] = &[("POLL", "3600"), ("LEASE", "6"), ("CONCURRENCY", "4")];
 
 fn lives(language: Language) {

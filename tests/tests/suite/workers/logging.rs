@@ -25,6 +25,14 @@ fn count(cluster: &Cluster, start: &str) -> usize {
         .count()
 }
 
+/// Statements of their own: the instants must lie ahead when the actions are created.
+const ENDING: [&str; 2] = [
+    "SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}',
+                         ends_at => clock_timestamp() + interval '3 seconds')",
+    "SELECT recur.create('once', 'at ' || to_char((clock_timestamp() + interval '3 seconds') AT TIME ZONE 'UTC',
+                                                 'YYYY-MM-DD\"T\"HH24:MI:SS'), 'p', 't')",
+];
+
 #[test]
 fn the_log_has_what_operators_need_and_no_payload() {
     let cluster = Cluster::preloaded("log_min_messages = debug1");
@@ -34,16 +42,9 @@ fn the_log_has_what_operators_need_and_no_payload() {
          SELECT recur.create('cursed', '@yearly', 'p', 'cursed', payload => '{\"s3cret\": 1}');
          SELECT recur.create('counted', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}', max_runs => 1)",
     );
-    // Statements of their own: their instants must lie ahead when they are created.
-    session.batch(
-        "SELECT recur.create('expiring', '* * * * * *', 'p', 't', payload => '{\"s3cret\": 1}',
-                             ends_at => clock_timestamp() + interval '3 seconds')",
-    );
-    session.batch(
-        "SELECT recur.create('once',
-                             'at ' || to_char((clock_timestamp() + interval '3 seconds') AT TIME ZONE 'UTC',
-                                              'YYYY-MM-DD\"T\"HH24:MI:SS'), 'p', 't')",
-    );
+    for create in ENDING {
+        session.batch(create);
+    }
     let id = |session: &mut pg_recur_tests::Session, name: &str| -> String {
         session.value(
             "SELECT id::text FROM recur_internal.definitions WHERE name = $1",
