@@ -88,14 +88,16 @@ SELECT recur_internal.owner_name(coalesce(a.owner_id, d.owner_id)) AS owner,
        coalesce(a.namespace, d.namespace) AS namespace, coalesce(a.provider, d.provider) AS provider,
        coalesce(a.active, 0) AS active, coalesce(a.failing, 0) AS failing, coalesce(a.paused, 0) AS paused,
        coalesce(a.ended, 0) AS ended, coalesce(a.overdue, 0) AS overdue, a.overdue_for,
-       coalesce(d.pending, 0) AS pending, d.waiting_for, coalesce(d.running, 0) AS running, d.running_for
+       coalesce(d.pending, 0) AS pending, d.waiting_for, coalesce(d.running, 0) AS running, d.running_for,
+       coalesce(a.completed_runs, 0) AS completed_runs, coalesce(a.failed_runs, 0) AS failed_runs
   FROM (SELECT f.owner_id, f.namespace, f.provider,
                count(*) FILTER (WHERE t.enabled AND t.error_count = 0 AND p.failed_in_a_row = 0) AS active,
                count(*) FILTER (WHERE t.enabled AND (t.error_count > 0 OR p.failed_in_a_row > 0)) AS failing,
                count(*) FILTER (WHERE NOT t.enabled AND t.ended_reason IS NULL) AS paused,
                count(*) FILTER (WHERE NOT t.enabled AND t.ended_reason IS NOT NULL) AS ended,
                count(*) FILTER (WHERE t.next_run_at < recur.clock()) AS overdue,
-               recur.clock() - min(t.next_run_at) FILTER (WHERE t.next_run_at < recur.clock()) AS overdue_for
+               recur.clock() - min(t.next_run_at) FILTER (WHERE t.next_run_at < recur.clock()) AS overdue_for,
+               sum(p.completed_count)::bigint AS completed_runs, sum(p.failed_count)::bigint AS failed_runs
           FROM recur_internal.definitions AS f
           JOIN recur_internal.timers AS t ON t.action_id = f.id
           JOIN recur_internal.progress AS p ON p.action_id = f.id
@@ -122,3 +124,5 @@ COMMENT ON COLUMN recur.monitoring.pending IS 'Dispatches that wait to be claime
 COMMENT ON COLUMN recur.monitoring.waiting_for IS 'How long the oldest of them has waited';
 COMMENT ON COLUMN recur.monitoring.running IS 'Dispatches that consumers have claimed';
 COMMENT ON COLUMN recur.monitoring.running_for IS 'How long the longest of them has run';
+COMMENT ON COLUMN recur.monitoring.completed_runs IS 'How many runs of these actions have been completed so far';
+COMMENT ON COLUMN recur.monitoring.failed_runs IS 'How many runs of these actions have failed for good so far';

@@ -85,11 +85,12 @@ impl Launcher {
         self.registry.forget_gone(&found);
         self.registry.note_requests(&shared::take_requests());
         let is_wanted = |database: &&Database| {
-            settings::enabled_on_server()
-                && settings::serves_database(&database.name)
-                && !shared::is_vacated(database.oid)
+            settings::enabled_on_server() && settings::serves_database(&database.name)
         };
-        let wanted: Vec<&Database> = found.iter().filter(is_wanted).collect();
+        let (vacated, wanted): (Vec<&Database>, Vec<&Database>) = found
+            .iter()
+            .filter(is_wanted)
+            .partition(|database| shared::is_vacated(database.oid));
         for database in &wanted {
             self.registry.keep(database);
         }
@@ -100,7 +101,7 @@ impl Launcher {
             look_at = plan.look_at;
             let is_done = self.carry_out(&plan, &wanted, now);
             self.publish_visits(&databases);
-            self.note_missing(&databases, now);
+            self.note_missing(&databases, &vacated, now);
             if is_done && look_at.is_none_or(|at| at > now) {
                 break;
             }
@@ -201,9 +202,19 @@ impl Launcher {
         }
     }
 
-    /// Says what the server lacks: once, and again when it lacks more.
-    fn note_missing(&mut self, databases: &[service::Database], now: DateTime<Utc>) {
-        let known = databases.iter().filter(|one| one.is_known).count();
+    /// Says what the server lacks: once, and again when it lacks more. A database that a command needs without
+    /// connections counts as well: it will be back in a moment.
+    fn note_missing(
+        &mut self,
+        databases: &[service::Database],
+        vacated: &[&Database],
+        now: DateTime<Utc>,
+    ) {
+        let known = databases.iter().filter(|one| one.is_known).count()
+            + shared::databases()
+                .iter()
+                .filter(|kept| kept.is_served && vacated.iter().any(|one| one.oid == kept.database))
+                .count();
         let capacity = self.capacity(now);
         let missing = match known > capacity {
             true => self.what_is_missing(known, capacity),

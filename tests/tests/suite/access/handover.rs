@@ -182,20 +182,25 @@ fn a_monitor_sees_counts_of_all_owners_and_no_content() {
         "SELECT recur.create('a', '@yearly', 'mailer', 'a', tenant => 'secret', payload => '{\"secret\": 1}');
          SELECT recur.create('b', '@yearly', 'mailer', 'a', tenant => 'secret', enabled => false);
          SELECT recur.trigger('a', tenant => 'secret'); SELECT recur.trigger('a', tenant => 'secret');
+         SELECT recur.complete(id, attempt) FROM recur.claim(1, '{mailer}');
+         SELECT recur.trigger('a', tenant => 'secret');
+         SELECT recur.fail(id, attempt, 'secret', false) FROM recur.claim(1, '{mailer}');
+         SELECT recur.trigger('a', tenant => 'secret');
          SELECT recur.claim(1, '{mailer}');
          SET ROLE victim; SELECT recur.create('secret', '@yearly', 'mailer', 'a', subject => 'secret'); RESET ROLE",
     );
     let mut monitor = cluster.session_as("monitor", "app");
     let seen = monitor.texts(
-        "SELECT concat_ws(' ', owner, namespace, provider, active, failing, paused, ended, overdue, pending, running)
+        "SELECT concat_ws(' ', owner, namespace, provider, active, failing, paused, ended, overdue, pending, running,
+                          completed_runs, failed_runs)
            FROM recur.monitoring WHERE provider = 'mailer' ORDER BY 1",
         &[],
     );
     assert_eq!(
         seen,
         [
-            "postgres default mailer 1 0 1 0 0 1 1",
-            "victim default mailer 1 0 0 0 0 0 0"
+            "postgres default mailer 0 1 1 0 0 1 1 1 1",
+            "victim default mailer 1 0 0 0 0 0 0 0 0"
         ]
     );
     let all: String = monitor.value(

@@ -135,11 +135,14 @@ fn twenty_databases_on_the_default_slots_all_fire() {
         remedy.starts_with("Set max_worker_processes = 25 and restart the server."),
         "{remedy}"
     );
+    let log = cluster.log();
     assert!(
-        cluster
-            .log()
-            .contains("WARNING:  pg_recur launcher: databases=20"),
+        log.contains("WARNING:  pg_recur launcher: databases="),
         "the log says so, too"
+    );
+    assert!(
+        !log.contains("each database has a process of its own again"),
+        "not even while the first one is copied"
     );
 }
 
