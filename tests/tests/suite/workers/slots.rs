@@ -113,9 +113,12 @@ fn twenty_databases_on_the_default_slots_all_fire() {
     let every_second = "SELECT recur.create('tick', '* * * * * *', 'p', 't')";
     let mut sessions = databases(&cluster, DATABASES, every_second);
     let runs = "SELECT run_count FROM recur.recurring_actions";
-    for _ in 0..2 {
-        for session in &mut sessions {
-            let before: i64 = session.value(runs, &[]);
+    for _ in 0..3 {
+        let before: Vec<i64> = sessions
+            .iter_mut()
+            .map(|session| session.value(runs, &[]))
+            .collect();
+        for (session, before) in sessions.iter_mut().zip(before) {
             eventually("it fires", || session.value::<i64>(runs, &[]) > before);
         }
     }
