@@ -2,6 +2,7 @@
 //! rest reads as ordinary Rust.
 
 pub mod advisory;
+pub mod array;
 pub mod bare;
 pub mod catalog;
 pub mod catch;

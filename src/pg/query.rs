@@ -4,22 +4,25 @@
 //! Every datum that comes back is checked against the type it is read as. A catalog that says something else leads to
 //! an error.
 
-use super::{columns, compat, time};
+use super::{bare, columns, compat, time};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys::{self, BuiltinOid, PgOid};
 use pgrx::prelude::*;
+use pgrx::varlena;
 use std::cell::Cell;
 use std::ffi::CString;
 use uuid::Uuid;
 
 /// A query that is prepared on first use and kept for the life of the process.
 pub struct Query {
-    pub sql: &'static str,
+    sql: &'static str,
     /// What stands for the placeholders of the text: (name, SQL).
-    pub variant: &'static [(&'static str, &'static str)],
-    pub parameters: &'static [BuiltinOid],
-    pub plan: Cell<pg_sys::SPIPlanPtr>,
+    variant: &'static [(&'static str, &'static str)],
+    parameters: &'static [BuiltinOid],
+    plan: Cell<pg_sys::SPIPlanPtr>,
+    /// What `{{number}}` stands for in the text that the plan is of.
+    number: Cell<i16>,
 }
 
 /// Declares queries: a name, its file under `sql/`, what stands for its placeholders, the types of its parameters.
@@ -30,12 +33,11 @@ macro_rules! queries {
         ($($parameter:ident),* $(,)?);
     )*) => {
         thread_local! {
-            $(static $name: $crate::pg::query::Query = const { $crate::pg::query::Query {
-                sql: include_str!(concat!("../../sql/", $file)),
-                variant: &[$($((stringify!($placeholder), $text)),*)?],
-                parameters: &[$(pgrx::pg_sys::BuiltinOid::$parameter),*],
-                plan: std::cell::Cell::new(std::ptr::null_mut()),
-            } };)*
+            $(static $name: $crate::pg::query::Query = const { $crate::pg::query::Query::new(
+                include_str!(concat!("../../sql/", $file)),
+                &[$($((stringify!($placeholder), $text)),*)?],
+                &[$(pgrx::pg_sys::BuiltinOid::$parameter),*],
+            ) };)*
         }
     };
 }
@@ -50,6 +52,32 @@ macro_rules! fragment {
 pub(crate) use {fragment, queries};
 
 impl Query {
+    pub const fn new(
+        sql: &'static str,
+        variant: &'static [(&'static str, &'static str)],
+        parameters: &'static [BuiltinOid],
+    ) -> Query {
+        Query {
+            sql,
+            variant,
+            parameters,
+            plan: Cell::new(std::ptr::null_mut()),
+            number: Cell::new(0),
+        }
+    }
+
+    /// The query for a number, such as that of a partition. The plan is made again where it changes.
+    pub fn of_number(&self, number: i16) -> &Query {
+        if self.number.replace(number) != number {
+            let plan = self.plan.replace(std::ptr::null_mut());
+            if !plan.is_null() {
+                // SAFETY: the plan was kept by this query alone, which does not run now.
+                unsafe { pg_sys::SPI_freeplan(plan) };
+            }
+        }
+        self
+    }
+
     /// Runs the query and reads each row of its result.
     pub fn rows<T>(&self, arguments: &[DatumWithOid], read: impl FnMut(&Row) -> T) -> Vec<T> {
         self.read(arguments, false, read)
@@ -153,7 +181,11 @@ impl Query {
         let fill = |text: String, (name, sql): &(&str, &str)| {
             text.replace(&format!("{{{{{name}}}}}"), sql)
         };
-        self.variant.iter().fold(self.sql.to_owned(), fill)
+        let number = self.number.get().to_string();
+        self.variant
+            .iter()
+            .fold(self.sql.to_owned(), fill)
+            .replace("{{number}}", &number)
     }
 
     /// # Safety
@@ -252,7 +284,7 @@ impl Row {
     unsafe fn fill(&mut self, tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) {
         // SAFETY: there is room for each column.
         unsafe {
-            pg_sys::heap_deform_tuple(
+            bare::heap_deform_tuple(
                 tuple,
                 descriptor,
                 self.values.as_mut_ptr(),
@@ -281,6 +313,31 @@ impl Row {
     /// A column that is never NULL.
     pub fn required<T: FromDatum + IntoDatum>(&self, ordinal: usize) -> T {
         self.get(ordinal)
+            .unwrap_or_else(|| pgrx::error!("pg_recur: column {ordinal} of a result is NULL"))
+    }
+
+    /// A text that is stored as it is, without a copy: to copy it takes two guarded calls and an allocation.
+    pub fn text(&self, ordinal: usize) -> Option<&str> {
+        let column = ordinal.wrapping_sub(1);
+        if self.types.get(column) == Some(&pg_sys::TEXTOID) && !self.nulls[column] {
+            let text: *const pg_sys::varlena = self.values[column].cast_mut_ptr();
+            // SAFETY: a text that is neither compressed nor stored elsewhere has its bytes behind its header, and lives
+            // in SPI's memory while the row is read.
+            let bytes = unsafe {
+                let is_short = varlena::varatt_is_1b(text) && !varlena::varatt_is_1b_e(text);
+                (is_short || varlena::varatt_is_4b_u(text))
+                    .then(|| varlena::varlena_to_byte_slice(text))
+            };
+            if let Some(Ok(text)) = bytes.map(std::str::from_utf8) {
+                return Some(text);
+            }
+        }
+        self.get(ordinal)
+    }
+
+    /// A text that is never NULL.
+    pub fn required_text(&self, ordinal: usize) -> &str {
+        self.text(ordinal)
             .unwrap_or_else(|| pgrx::error!("pg_recur: column {ordinal} of a result is NULL"))
     }
 

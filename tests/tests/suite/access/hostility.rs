@@ -71,6 +71,18 @@ const WORK: &str = "
     TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
     INSERT INTO recur.recurring_actions (name, schedule, provider, action_type) VALUES ('i', '@daily', 'p', 'a');
     UPDATE recur.recurring_actions SET priority = 1, mute = true, context = NULL;
+    SELECT recur.enqueue('p', 'a', '{}', subject => 's', dedup_key => 'k', lock_group => 'g', labels => '{\"a\": \"b\"}');
+    SELECT recur.enqueue('p', 'a', '{\"n\": 1}', subject => 's', dedup_key => 'k', dedup_window => '1 hour');
+    SELECT recur.receive('p', 'a', '', dedup_key => 'r', dedup_window => '1 hour', lock_group => 'g');
+    SELECT recur.receive('p', 'a', '', dedup_key => 'r', dedup_window => '1 hour', lock_group => 'g');
+    SELECT recur.enqueue('p', 'a', max_attempts => 1) FROM generate_series(1, 5);
+    SELECT recur.extend(id, attempt, '1 hour') FROM recur.claim(1, '{p}', '{a*,b}', '{default}', '{default}', '1 hour');
+    SELECT recur.release(id, attempt) FROM recur.claim(1, agent => 'a');
+    SELECT recur.complete(id, attempt, '{\"n\": 1}') FROM recur.claim(1);
+    SELECT recur.fail(id, attempt, 'why') FROM recur.claim(1);
+    SELECT recur.complete_many(ARRAY[id, id], ARRAY[attempt, attempt]) FROM recur.claim(1);
+    SELECT recur.complete_many(ARRAY[id], ARRAY[attempt], ARRAY['{}'::pg_catalog.jsonb]) FROM recur.claim(1);
+    SELECT recur.fail_many(ARRAY[id], ARRAY[attempt], '{why}') FROM recur.claim(1);
     SELECT recur.delete(recur.id_of('m'));
     DELETE FROM recur.recurring_actions;";
 
@@ -84,7 +96,8 @@ fn a_hostile_search_path_changes_nothing() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = cluster.database("app");
     admin.batch(
-        "CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author');
+        "CREATE ROLE alice LOGIN;
+         SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('alice', 'consumer');
          GRANT CREATE, TEMPORARY ON DATABASE app TO alice",
     );
     let mut alice = cluster.session_as("alice", "app");
