@@ -87,7 +87,7 @@ unsafe fn of(
         datums.push(value.unwrap_or(Datum::null()));
     }
     let (mut lengths, mut bounds) = ([datums.len() as c_int], [1]);
-    // SAFETY: one dimension of that many elements, which the caller promises to be of this type; the server copies them.
+    // SAFETY: one dimension of that many elements, which the caller promises to be of this type and the server copies.
     unsafe {
         let array = pg_sys::construct_md_array(
             datums.as_mut_ptr(),

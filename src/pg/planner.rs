@@ -1,4 +1,5 @@
-//! What statements of the extension are planned with, for a part of a call: planner settings, and the names that they see.
+//! What statements of the extension are planned with, for a part of a call: planner settings, and the names that
+//! they see.
 
 use super::compat::Names;
 use pgrx::pg_sys;

@@ -90,8 +90,8 @@ pub fn complete(mut reports: Reports) -> Vec<Finished> {
     finished
 }
 
-/// Many reports without results are sorted here, so that two batches lock in the same order: the server takes longer. Of
-/// two reports on one attempt the first counts.
+/// Many reports without results are sorted here, so that two batches lock in the same order: the server takes longer.
+/// Of two reports on one attempt the first counts.
 fn complete_sorted(reports: &Reports) -> Vec<Finished> {
     let mut order: Vec<usize> = (0..reports.ids.len()).collect();
     let report = |number: &usize| (reports.ids[*number], reports.attempts[*number]);

@@ -71,7 +71,8 @@ const WORK: &str = "
     TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
     INSERT INTO recur.recurring_actions (name, schedule, provider, action_type) VALUES ('i', '@daily', 'p', 'a');
     UPDATE recur.recurring_actions SET priority = 1, mute = true, context = NULL;
-    SELECT recur.enqueue('p', 'a', '{}', subject => 's', dedup_key => 'k', lock_group => 'g', labels => '{\"a\": \"b\"}');
+    SELECT recur.enqueue('p', 'a', '{}', subject => 's', dedup_key => 'k', lock_group => 'g',
+                         labels => '{\"a\": \"b\"}');
     SELECT recur.enqueue('p', 'a', '{\"n\": 1}', subject => 's', dedup_key => 'k', dedup_window => '1 hour');
     SELECT recur.receive('p', 'a', '', dedup_key => 'r', dedup_window => '1 hour', lock_group => 'g');
     SELECT recur.receive('p', 'a', '', dedup_key => 'r', dedup_window => '1 hour', lock_group => 'g');
