@@ -2,7 +2,7 @@
 
 use crate::pg::index_scan::{self, LowerBound};
 use crate::pg::query::{Query, Row, pg_uuids, queries};
-use crate::pg::{array, time};
+use crate::pg::time;
 use crate::runtime::installation;
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::datum::DatumWithOid;
@@ -11,7 +11,6 @@ use recur_core::decide::{self, Ahead, Unfinished};
 use recur_core::definition::StoredDefinition;
 use recur_core::notify::Announcement;
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 use std::thread::LocalKey;
 use uuid::Uuid;
 
@@ -150,25 +149,25 @@ pub fn lock_due_ahead(after: DueCursor, until: Instant, limit: i64) -> Vec<Locke
 
 /// What the dispatcher needs of a definition.
 pub struct Definition {
-    schedule: Rc<str>,
-    timezone: Rc<str>,
+    schedule: String,
+    timezone: String,
     starts_at: Option<Instant>,
     ends_at: Option<Instant>,
     pub max_runs: Option<i32>,
-    on_dst_gap: Rc<str>,
-    on_dst_fold: Rc<str>,
-    misfire: Rc<str>,
+    on_dst_gap: String,
+    on_dst_fold: String,
+    misfire: String,
     misfire_grace: Option<TimeDelta>,
     catchup_limit: i32,
-    overlap: Rc<str>,
+    overlap: String,
     pub jitter: Option<TimeDelta>,
     horizon: Option<TimeDelta>,
     horizon_count: Option<i32>,
-    notify_channel: Option<Rc<str>>,
-    provider: Rc<str>,
-    action_type: Rc<str>,
-    namespace: Rc<str>,
-    tenant: Rc<str>,
+    notify_channel: Option<String>,
+    provider: String,
+    action_type: String,
+    namespace: String,
+    tenant: String,
     /// True if all finished dispatches are kept.
     pub keeps_history: bool,
     pub tid: RowTid,
@@ -247,28 +246,28 @@ impl Definition {
         }
     }
 
-    fn read(row: &Row, texts: &mut Texts) -> Definition {
+    fn read(row: &Row) -> Definition {
         let span = |ordinal| row.get::<i64>(ordinal).map(TimeDelta::microseconds);
         Definition {
-            schedule: texts.shared(row, 2),
-            timezone: texts.shared(row, 3),
+            schedule: row.required(2),
+            timezone: row.required(3),
             starts_at: row.instant(4),
             ends_at: row.instant(5),
             max_runs: row.get(6),
-            on_dst_gap: texts.shared(row, 7),
-            on_dst_fold: texts.shared(row, 8),
-            misfire: texts.shared(row, 9),
+            on_dst_gap: row.required(7),
+            on_dst_fold: row.required(8),
+            misfire: row.required(9),
             misfire_grace: span(10),
             catchup_limit: row.required(11),
-            overlap: texts.shared(row, 12),
+            overlap: row.required(12),
             jitter: span(13),
             horizon: span(14),
             horizon_count: row.get(15),
-            notify_channel: row.text(16).is_some().then(|| texts.shared(row, 16)),
-            provider: texts.shared(row, 17),
-            action_type: texts.shared(row, 18),
-            namespace: texts.shared(row, 19),
-            tenant: texts.shared(row, 20),
+            notify_channel: row.get(16),
+            provider: row.required(17),
+            action_type: row.required(18),
+            namespace: row.required(19),
+            tenant: row.required(20),
             keeps_history: row.required(21),
             tid: row.required(22),
             owner_id: row.required(23),
@@ -281,28 +280,10 @@ impl Definition {
     }
 }
 
-/// The last text of each column: most definitions of a batch have it in common.
-#[derive(Default)]
-struct Texts(Vec<Option<Rc<str>>>);
-
-impl Texts {
-    fn shared(&mut self, row: &Row, ordinal: usize) -> Rc<str> {
-        if self.0.len() <= ordinal {
-            self.0.resize(ordinal + 1, None);
-        }
-        let text = row.required_text(ordinal);
-        match &self.0[ordinal] {
-            Some(last) if **last == *text => Rc::clone(last),
-            _ => Rc::clone(self.0[ordinal].insert(text.into())),
-        }
-    }
-}
-
 pub fn read_definitions(actions: Vec<Uuid>) -> HashMap<Uuid, Definition> {
-    let mut texts = Texts::default();
     let rows = READ_DEFINITIONS.with(|query| {
-        query.rows(&[array::uuids(&actions)], |row| {
-            (row.uuid(1), Definition::read(row, &mut texts))
+        query.rows(&[pg_uuids(actions).into()], |row| {
+            (row.uuid(1), Definition::read(row))
         })
     });
     rows.into_iter().collect()
@@ -362,8 +343,8 @@ pub fn insert_dispatches(new: &[NewDispatch]) {
     if new.is_empty() {
         return;
     }
-    let definitions = array::tids(new.iter().map(|one| &one.definition));
-    let arguments = insert_arguments(definitions, new);
+    let definitions: Vec<RowTid> = new.iter().map(|one| one.definition).collect();
+    let arguments = insert_arguments(definitions.into(), new);
     let inserted = INSERT_DISPATCHES.with(|query| query.execute(&arguments));
     expect_all(inserted, new.len());
 }
@@ -382,19 +363,21 @@ fn insert_verified(query: &'static LocalKey<Query>, new: &[NewDispatch]) -> Hash
     if new.is_empty() {
         return HashSet::new();
     }
-    let actions: Vec<Uuid> = new.iter().map(|one| one.action).collect();
-    let arguments = insert_arguments(array::uuids(&actions), new);
+    let actions = pg_uuids(new.iter().map(|one| one.action));
+    let arguments = insert_arguments(actions.into(), new);
     let rows = query.with(|query| query.rows(&arguments, |row| row.uuid(1)));
     rows.into_iter().collect()
 }
 
 fn insert_arguments<'a>(keys: DatumWithOid<'a>, new: &[NewDispatch]) -> [DatumWithOid<'a>; 4] {
-    let ids: Vec<Uuid> = new.iter().map(|one| one.id).collect();
+    let instants = |of: fn(&NewDispatch) -> Instant| -> Vec<_> {
+        new.iter().map(|one| time::timestamptz(of(one))).collect()
+    };
     [
-        array::uuids(&ids),
+        pg_uuids(new.iter().map(|one| one.id)).into(),
         keys,
-        array::instants(new.iter().map(|one| Some(one.occurrence))),
-        array::instants(new.iter().map(|one| Some(one.available_at))),
+        instants(|one| one.occurrence).into(),
+        instants(|one| one.available_at).into(),
     ]
 }
 
@@ -426,8 +409,8 @@ pub fn advance_locked_timers(advances: &[Advance]) {
     if advances.is_empty() {
         return;
     }
-    let timers = array::tids(advances.iter().map(|one| &one.timer));
-    let arguments = advance_arguments(timers, advances);
+    let timers: Vec<RowTid> = advances.iter().map(|one| one.timer).collect();
+    let arguments = advance_arguments(timers.into(), advances);
     let advanced = ADVANCE_LOCKED_TIMERS.with(|query| query.execute(&arguments));
     expect_all(advanced, advances.len());
 }
@@ -437,23 +420,27 @@ pub fn advance_timers(advances: &[Advance]) {
     if advances.is_empty() {
         return;
     }
-    let actions: Vec<Uuid> = advances.iter().map(|one| one.action).collect();
-    let arguments = advance_arguments(array::uuids(&actions), advances);
+    let actions = pg_uuids(advances.iter().map(|one| one.action));
+    let arguments = advance_arguments(actions.into(), advances);
     ADVANCE_TIMERS.with(|query| query.execute(&arguments));
 }
 
 fn advance_arguments<'a>(keys: DatumWithOid<'a>, advances: &'a [Advance]) -> [DatumWithOid<'a>; 8] {
-    let instants = |of: fn(&Advance) -> Option<Instant>| array::instants(advances.iter().map(of));
+    let instants = |of: fn(&Advance) -> Option<Instant>| -> Vec<_> {
+        let instant = |one| of(one).map(time::timestamptz);
+        advances.iter().map(instant).collect()
+    };
+    let runs: Vec<i32> = advances.iter().map(|one| one.runs).collect();
     let ended: Vec<_> = advances.iter().map(|one| one.ended_reason).collect();
     [
         keys,
-        array::ints(advances.iter().map(|one| one.runs)),
-        instants(|one| one.fired),
-        instants(|one| one.next_run_at),
-        instants(|one| one.due_at),
+        runs.into(),
+        instants(|one| one.fired).into(),
+        instants(|one| one.next_run_at).into(),
+        instants(|one| one.due_at).into(),
         ended.into(),
-        instants(|one| one.next_ahead),
-        instants(|one| one.ran_at),
+        instants(|one| one.next_ahead).into(),
+        instants(|one| one.ran_at).into(),
     ]
 }
 

@@ -1,6 +1,5 @@
 //! Functions of the server as they are, for [`catch`](super::catch): pgrx's bindings would turn an error into a panic
-//! on the way, without its position and context. And one that raises none and runs once per row, where the bindings'
-//! guard would take longer than the function.
+//! on the way, without its position and context.
 
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int, c_long};
@@ -70,12 +69,6 @@ unsafe extern "C-unwind" {
         completion: *mut pg_sys::QueryCompletion,
     ) -> bool;
     pub fn CreateCommandTag(statement: *mut pg_sys::Node) -> pg_sys::CommandTag::Type;
-    pub fn heap_deform_tuple(
-        tuple: pg_sys::HeapTuple,
-        descriptor: pg_sys::TupleDesc,
-        values: *mut pg_sys::Datum,
-        nulls: *mut bool,
-    );
     pub fn jsonb_in(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
     pub fn DirectFunctionCall1Coll(
         function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,

@@ -2,7 +2,6 @@
 //! rest reads as ordinary Rust.
 
 pub mod advisory;
-pub mod array;
 pub mod bare;
 pub mod catalog;
 pub mod catch;

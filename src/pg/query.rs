@@ -4,12 +4,11 @@
 //! Every datum that comes back is checked against the type it is read as. A catalog that says something else leads to
 //! an error.
 
-use super::{bare, columns, compat, time};
+use super::{columns, compat, time};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys::{self, BuiltinOid, PgOid};
 use pgrx::prelude::*;
-use pgrx::varlena;
 use std::cell::Cell;
 use std::ffi::CString;
 use uuid::Uuid;
@@ -284,7 +283,7 @@ impl Row {
     unsafe fn fill(&mut self, tuple: pg_sys::HeapTuple, descriptor: pg_sys::TupleDesc) {
         // SAFETY: there is room for each column.
         unsafe {
-            bare::heap_deform_tuple(
+            pg_sys::heap_deform_tuple(
                 tuple,
                 descriptor,
                 self.values.as_mut_ptr(),
@@ -313,31 +312,6 @@ impl Row {
     /// A column that is never NULL.
     pub fn required<T: FromDatum + IntoDatum>(&self, ordinal: usize) -> T {
         self.get(ordinal)
-            .unwrap_or_else(|| pgrx::error!("pg_recur: column {ordinal} of a result is NULL"))
-    }
-
-    /// A text that is stored as it is, without a copy: to copy it takes two guarded calls and an allocation.
-    pub fn text(&self, ordinal: usize) -> Option<&str> {
-        let column = ordinal.wrapping_sub(1);
-        if self.types.get(column) == Some(&pg_sys::TEXTOID) && !self.nulls[column] {
-            let text: *const pg_sys::varlena = self.values[column].cast_mut_ptr();
-            // SAFETY: a text that is neither compressed nor stored elsewhere has its bytes behind its header, and lives
-            // in SPI's memory while the row is read.
-            let bytes = unsafe {
-                let is_short = varlena::varatt_is_1b(text) && !varlena::varatt_is_1b_e(text);
-                (is_short || varlena::varatt_is_4b_u(text))
-                    .then(|| varlena::varlena_to_byte_slice(text))
-            };
-            if let Some(Ok(text)) = bytes.map(std::str::from_utf8) {
-                return Some(text);
-            }
-        }
-        self.get(ordinal)
-    }
-
-    /// A text that is never NULL.
-    pub fn required_text(&self, ordinal: usize) -> &str {
-        self.text(ordinal)
             .unwrap_or_else(|| pgrx::error!("pg_recur: column {ordinal} of a result is NULL"))
     }
 

@@ -147,11 +147,6 @@ fn by_quarter(samples: &[u64]) -> [u64; 4] {
     })
 }
 
-/// Executors come and go, and run what their owners wrote: they are shown, and not held to the promise.
-fn is_held(kind: &str) -> bool {
-    kind != "executor"
-}
-
 fn prepare(root: &mut Session) {
     root.batch(
         "CREATE ROLE attacker LOGIN; CREATE ROLE accomplice LOGIN; CREATE ROLE stranger LOGIN;
@@ -203,6 +198,8 @@ fn the_workers_remember_nothing_of_hostile_calls() {
     let most = if seconds < LONG { 1.5 } else { 1.05 };
     let calls = state.calls.load(Ordering::Relaxed);
     println!("{calls} calls in {seconds} s; kilobytes by quarter, last / second, most:");
+    // A maintenance process comes for a moment.
+    samples.retain(|_, samples| samples.len() >= 20);
     for (kind, samples) in &samples {
         let quarters = by_quarter(samples);
         let growth = quarters[3] as f64 / quarters[1] as f64;
@@ -210,7 +207,7 @@ fn the_workers_remember_nothing_of_hostile_calls() {
             "{kind}: {quarters:?}, {growth:.3}, {:?}",
             samples.iter().max()
         );
-        assert!(growth <= most || !is_held(kind), "{kind}: {quarters:?}");
+        assert!(growth <= most, "{kind}: {quarters:?}");
     }
     for kind in ["dispatcher", "launcher", "executor"] {
         assert!(samples.contains_key(kind), "no {kind} was seen");
