@@ -169,3 +169,35 @@ fn what_is_stored_is_never_executed() {
     }
     admin.batch("TABLE public.canary");
 }
+
+/// The functions of consumers pin names for the time of a call, also of one that fails.
+#[test]
+fn names_mean_the_same_after_a_call() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE SCHEMA own; CREATE TABLE own.mine (n int); SET search_path = own; INSERT INTO mine VALUES (1);
+         SELECT recur.enqueue('p', 'a') FROM pg_catalog.generate_series(1, 3)",
+    );
+    let fails = "recur.complete('00000000-0000-0000-0000-000000000000', 1)";
+    session.batch(&format!(
+        "DO $$ BEGIN
+             BEGIN
+                 PERFORM {fails};
+             EXCEPTION WHEN OTHERS THEN
+                 PERFORM FROM mine;
+             END;
+             PERFORM FROM recur.claim(1);
+             PERFORM FROM mine;
+         END $$"
+    ));
+    assert_eq!(session.count("mine"), 1);
+    assert_eq!(session.error(&format!("SELECT {fails}")).0, "P0002");
+    assert_eq!(session.count("mine"), 1);
+    session.batch("BEGIN; SAVEPOINT a; SELECT 1 FROM recur.claim(1)");
+    assert_eq!(session.error(&format!("SELECT {fails}")).0, "P0002");
+    session.batch(
+        "ROLLBACK TO a; SELECT FROM mine; SELECT FROM recur.claim(1); SELECT FROM mine; COMMIT",
+    );
+    assert_eq!(session.count("mine"), 1);
+}
