@@ -21,7 +21,6 @@ CREATE FUNCTION recur.enqueue(
     labels         jsonb       DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE c
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'enqueue_wrapper';
 COMMENT ON FUNCTION recur.enqueue IS
     'Enqueues a dispatch that belongs to no action, for now or for run_at, and returns its id. The payload may be any '
@@ -47,7 +46,6 @@ CREATE FUNCTION recur.receive(
     labels       jsonb    DEFAULT NULL
 ) RETURNS uuid
     LANGUAGE c
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'receive_wrapper';
 COMMENT ON FUNCTION recur.receive IS
     'Stores what an HTTP front end has received as a dispatch, and returns its id: the body byte for byte in '
@@ -72,7 +70,6 @@ CREATE FUNCTION recur.claim(
     agent        text     DEFAULT NULL
 ) RETURNS SETOF recur.dispatches
     LANGUAGE c
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'claim_wrapper';
 COMMENT ON FUNCTION recur.claim IS
     'Takes up to "limit" pending dispatches for this consumer, who must report on each before its lease expires. An '
@@ -84,7 +81,6 @@ CREATE FUNCTION recur.complete(INOUT id uuid, INOUT attempt int, result jsonb DE
                                OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'complete_wrapper';
 COMMENT ON FUNCTION recur.complete IS
     'Reports that a claimed dispatch is done; a context is left for the next run, unless another run has left one '
@@ -94,7 +90,6 @@ CREATE FUNCTION recur.fail(INOUT id uuid, INOUT attempt int, reason text, retry 
                            OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'fail_wrapper';
 COMMENT ON FUNCTION recur.fail IS
     'Reports that an attempt has failed; while attempts are left the dispatch is tried again later, unless retry is '
@@ -104,7 +99,6 @@ CREATE FUNCTION recur.extend(INOUT id uuid, INOUT attempt int, lease interval DE
                              OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'extend_wrapper';
 COMMENT ON FUNCTION recur.extend IS
     'Renews the lease of a claimed dispatch from now on; cancel_requested says whether the run was asked to stop';
@@ -113,7 +107,6 @@ CREATE FUNCTION recur.release(INOUT id uuid, INOUT attempt int,
                               OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'release_wrapper';
 COMMENT ON FUNCTION recur.release IS
     'Gives a claimed dispatch back, undone: any consumer can claim it at once, and the attempt does not count';
@@ -122,7 +115,6 @@ COMMENT ON FUNCTION recur.release IS
 CREATE FUNCTION recur.complete_many(ids uuid[], attempts int[], results jsonb[] DEFAULT NULL)
     RETURNS TABLE (id uuid, accepted boolean, status text, problem text)
     LANGUAGE c
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'complete_many_wrapper';
 COMMENT ON FUNCTION recur.complete_many IS
     'Reports that claimed dispatches are done; returns for each whether the report was accepted, and if not, why';
@@ -130,7 +122,6 @@ COMMENT ON FUNCTION recur.complete_many IS
 CREATE FUNCTION recur.fail_many(ids uuid[], attempts int[], reasons text[], retry boolean DEFAULT true)
     RETURNS TABLE (id uuid, accepted boolean, status text, problem text)
     LANGUAGE c
-    SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'fail_many_wrapper';
 COMMENT ON FUNCTION recur.fail_many IS
     'Reports that attempts have failed; returns for each what the dispatch is now, or why the report was not accepted';

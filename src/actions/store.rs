@@ -70,12 +70,7 @@ macro_rules! definition_queries {
             $(static $name: Query = const {
                 const OWN: &[BuiltinOid] = &[$(BuiltinOid::$parameter),*];
                 const ALL: [BuiltinOid; OWN.len() + Column::DEFINITION.len()] = $types(OWN);
-                Query {
-                    sql: fragment!($file),
-                    variant: &[("own", OWN_COLUMNS)],
-                    parameters: &ALL,
-                    plan: Cell::new(std::ptr::null_mut()),
-                }
+                Query::new(fragment!($file), &[("own", OWN_COLUMNS)], &ALL)
             };)*
         }
     };

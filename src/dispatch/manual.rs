@@ -177,7 +177,7 @@ impl Watched {
     fn note(&self, action: Uuid, dispatches: &[(Uuid, Instant)], trigger: &str, actor: &Actor) {
         let logged = dispatches.iter();
         lines::dispatched(trigger, logged.map(|(id, at)| (action, *id, *at)));
-        if outcomes::is_recorded(self.record_events.as_deref(), EventKind::Triggered) {
+        if outcomes::is_recorded(EventKind::Triggered)(self.record_events.as_deref()) {
             let events = dispatches.iter().map(|(id, occurrence)| DispatchEvent {
                 dispatch: *id,
                 action: Some(action),

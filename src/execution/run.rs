@@ -163,7 +163,6 @@ impl Executor {
         observed: &Observed,
     ) -> Result<Option<Claimed>, Box<ServerError>> {
         let done = transaction::attempt(AssertUnwindSafe(|| {
-            let _names = Pinned::names();
             let _pins = PlannerPins::set();
             engine::as_engine(|| {
                 self.complete(claimed, ran, observed, EXACTLY_ONCE)?;
@@ -261,7 +260,6 @@ impl Executor {
     ) -> Result<R, Failure> {
         let _plain = PlainTransactions::set();
         let outcome = transaction::run(c"pg_recur executor", move || {
-            let _names = Pinned::names();
             let _pins = PlannerPins::set();
             engine::as_engine(work)
         });

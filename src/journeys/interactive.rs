@@ -29,6 +29,7 @@ fn fail_interactive(
     state: Option<&str>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let state = given("state", state).or_raise();
     check_state(state).or_raise();
     let report = Report::new(id, attempt);
@@ -47,6 +48,5 @@ fn fail_interactive(
 fn count(action: Option<Uuid>) {
     stats::count_interactive_on_commit();
     let Some(action) = action else { return };
-    let _pins = PlannerPins::set();
     engine::as_engine(|| COUNT_INTERACTIVE.with(|query| query.execute(&[pg_uuid(action).into()])));
 }

@@ -30,6 +30,45 @@ pub fn setting(name: &std::ffi::CStr) -> *const pg_sys::config_generic {
     return unsafe { pg_sys::find_option(name.as_ptr(), false, true, 0) };
 }
 
+/// While the value exists, unqualified names are those of `pg_catalog`.
+pub struct Names {
+    #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+    _pinned: super::session::Pinned,
+}
+
+impl Names {
+    /// Up to 16 to set the search_path costs several look-ups in catalogs, and to push another one costs nothing. From
+    /// 17 on only the first is left, and cheap.
+    pub fn of_server() -> Names {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        // SAFETY: the server copies the path, and drops it when the value does or when the transaction fails.
+        unsafe {
+            let mut path = pg_sys::OverrideSearchPath {
+                schemas: std::ptr::null_mut(),
+                addCatalog: true,
+                addTemp: false,
+                generation: 0,
+            };
+            pg_sys::PushOverrideSearchPath(&mut path);
+        }
+        Names {
+            #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+            _pinned: super::session::Pinned::names(),
+        }
+    }
+}
+
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+impl Drop for Names {
+    fn drop(&mut self) {
+        // After an error, the end of the transaction drops the path.
+        if !std::thread::panicking() {
+            // SAFETY: the path is the one that was pushed last: those inside have been dropped.
+            unsafe { pg_sys::PopOverrideSearchPath() };
+        }
+    }
+}
+
 type Handler = unsafe extern "C-unwind" fn(c_int);
 
 /// Installs a signal handler.

@@ -15,11 +15,13 @@ use uuid::Uuid;
 
 /// A query that is prepared on first use and kept for the life of the process.
 pub struct Query {
-    pub sql: &'static str,
+    sql: &'static str,
     /// What stands for the placeholders of the text: (name, SQL).
-    pub variant: &'static [(&'static str, &'static str)],
-    pub parameters: &'static [BuiltinOid],
-    pub plan: Cell<pg_sys::SPIPlanPtr>,
+    variant: &'static [(&'static str, &'static str)],
+    parameters: &'static [BuiltinOid],
+    plan: Cell<pg_sys::SPIPlanPtr>,
+    /// What `{{number}}` stands for in the text that the plan is of.
+    number: Cell<i16>,
 }
 
 /// Declares queries: a name, its file under `sql/`, what stands for its placeholders, the types of its parameters.
@@ -30,12 +32,11 @@ macro_rules! queries {
         ($($parameter:ident),* $(,)?);
     )*) => {
         thread_local! {
-            $(static $name: $crate::pg::query::Query = const { $crate::pg::query::Query {
-                sql: include_str!(concat!("../../sql/", $file)),
-                variant: &[$($((stringify!($placeholder), $text)),*)?],
-                parameters: &[$(pgrx::pg_sys::BuiltinOid::$parameter),*],
-                plan: std::cell::Cell::new(std::ptr::null_mut()),
-            } };)*
+            $(static $name: $crate::pg::query::Query = const { $crate::pg::query::Query::new(
+                include_str!(concat!("../../sql/", $file)),
+                &[$($((stringify!($placeholder), $text)),*)?],
+                &[$(pgrx::pg_sys::BuiltinOid::$parameter),*],
+            ) };)*
         }
     };
 }
@@ -50,6 +51,32 @@ macro_rules! fragment {
 pub(crate) use {fragment, queries};
 
 impl Query {
+    pub const fn new(
+        sql: &'static str,
+        variant: &'static [(&'static str, &'static str)],
+        parameters: &'static [BuiltinOid],
+    ) -> Query {
+        Query {
+            sql,
+            variant,
+            parameters,
+            plan: Cell::new(std::ptr::null_mut()),
+            number: Cell::new(0),
+        }
+    }
+
+    /// The query for a number, such as that of a partition. The plan is made again where it changes.
+    pub fn of_number(&self, number: i16) -> &Query {
+        if self.number.replace(number) != number {
+            let plan = self.plan.replace(std::ptr::null_mut());
+            if !plan.is_null() {
+                // SAFETY: the plan was kept by this query alone, which does not run now.
+                unsafe { pg_sys::SPI_freeplan(plan) };
+            }
+        }
+        self
+    }
+
     /// Runs the query and reads each row of its result.
     pub fn rows<T>(&self, arguments: &[DatumWithOid], read: impl FnMut(&Row) -> T) -> Vec<T> {
         self.read(arguments, false, read)
@@ -153,7 +180,11 @@ impl Query {
         let fill = |text: String, (name, sql): &(&str, &str)| {
             text.replace(&format!("{{{{{name}}}}}"), sql)
         };
-        self.variant.iter().fold(self.sql.to_owned(), fill)
+        let number = self.number.get().to_string();
+        self.variant
+            .iter()
+            .fold(self.sql.to_owned(), fill)
+            .replace("{{number}}", &number)
     }
 
     /// # Safety

@@ -89,6 +89,7 @@ fn claim(
     agent: Option<String>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let limit = checked_limit(limit).or_raise();
     if let Some(lease) = &lease {
         let hint =
@@ -117,7 +118,6 @@ fn claim(
         home::warn_once();
         return;
     }
-    let _pins = PlannerPins::set();
     engine::as_engine(|| request.run(limit, &claimed));
 }
 

@@ -85,6 +85,7 @@ fn enqueue(
     name: Option<String>,
     labels: Option<Jsonb>,
 ) -> PgUuid {
+    let _pins = PlannerPins::set();
     let run_at = run_at.map(|at| time::instant("run_at", at).or_raise());
     let has_key = dedup_key.is_some();
     let dispatch = OneTime {
@@ -177,6 +178,7 @@ fn receive(
     name: Option<String>,
     labels: Option<Jsonb>,
 ) -> PgUuid {
+    let _pins = PlannerPins::set();
     if provider.as_deref() == Some(command::PROVIDER) {
         SqlError::invalid_argument("provider", command::PROVIDER, "is reserved for SQL actions")
             .with_hint("Receive it for another provider; a handler can run it in the database.")
@@ -229,7 +231,6 @@ impl OneTime {
             commands::check_payload(&self.action_type, &payload).or_raise();
         }
         let writer = is_command.then(access::caller_name);
-        let _pins = PlannerPins::set();
         let id = engine::as_engine(|| {
             if let Some(writer) = writer {
                 commands::prepare(owner_id, &writer);

@@ -16,15 +16,19 @@ queries! {
     FINISH_REPORTED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/one_report.sql"), accepted: fragment!("queue/queries/reportable.sql"),
          kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
-        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
+        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT4ARRAYOID);
     FINISH_MANY_REPORTED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/many_reports.sql"), accepted: fragment!("queue/queries/reportable.sql"),
          kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
-        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
-    FINISH_LOCKED = "queue/queries/finish.sql"
-        {reports: fragment!("queue/queries/many_reports.sql"), accepted: "($7 IS NULL OR l.owner_id = ANY ($7))",
+        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT4ARRAYOID);
+    FINISH_SORTED_REPORTED = "queue/queries/finish.sql"
+        {reports: fragment!("queue/queries/sorted_reports.sql"), accepted: fragment!("queue/queries/reportable.sql"),
          kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
-        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
+        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT4ARRAYOID);
+    FINISH_LOCKED = "queue/queries/finish.sql"
+        {reports: fragment!("queue/queries/many_reports.sql"), accepted: "($6 IS NULL OR l.owner_id = ANY ($6))",
+         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
+        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT4ARRAYOID);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,36 +64,70 @@ pub enum Results {
     One(DatumWithOid<'static>),
 }
 
-impl Results {
-    fn parameter(self) -> DatumWithOid<'static> {
-        match self {
-            Results::None => DatumWithOid::null_oid(pg_sys::JSONBARRAYOID),
-            Results::Array(array) => array.into(),
-            Results::One(array) => array,
-        }
-    }
-}
-
 /// Completes the reported attempts that are running and whose lease has not expired.
-pub fn complete(reports: Reports) -> Vec<Finished> {
-    // A consumer's array may begin at any index.
-    let reads_first = !matches!(reports.results, Results::Array(_));
-    let arguments = [
-        pg_uuids(reports.ids.iter().copied()).into(),
-        reports.attempts.to_vec().into(),
-        reports.results.parameter(),
-        DatumWithOid::null_oid(pg_sys::TEXTARRAYOID),
-        End::Completed.as_str().into(),
-        partition::current().into(),
-        reports.visible.parameter().into(),
-    ];
-    let query = match reports.ids {
-        [_] if reads_first => &FINISH_REPORTED,
-        _ => &FINISH_MANY_REPORTED,
+pub fn complete(mut reports: Reports) -> Vec<Finished> {
+    let finished = match std::mem::replace(&mut reports.results, Results::None) {
+        Results::None if reports.ids.len() > 1 => complete_sorted(&reports),
+        // A consumer's array may begin at any index.
+        Results::Array(array) => {
+            let results = array.into();
+            reports.finish(
+                &FINISH_MANY_REPORTED,
+                reports.ids,
+                reports.attempts,
+                results,
+            )
+        }
+        Results::One(array) => {
+            reports.finish(&FINISH_REPORTED, reports.ids, reports.attempts, array)
+        }
+        Results::None => {
+            let none = DatumWithOid::null_oid(pg_sys::JSONBARRAYOID);
+            reports.finish(&FINISH_REPORTED, reports.ids, reports.attempts, none)
+        }
     };
-    let finished = run(query, &arguments);
     outcomes::completed(&finished, reports.actor);
     finished
+}
+
+/// Many reports without results are sorted here, so that two batches lock in the same order: the server takes longer.
+/// Of two reports on one attempt the first counts.
+fn complete_sorted(reports: &Reports) -> Vec<Finished> {
+    let mut order: Vec<usize> = (0..reports.ids.len()).collect();
+    let report = |number: &usize| (reports.ids[*number], reports.attempts[*number]);
+    order.sort_by_key(report);
+    order.dedup_by_key(|number| report(number));
+    let ids: Vec<Uuid> = order.iter().map(|number| reports.ids[*number]).collect();
+    let attempts: Vec<i32> = order
+        .iter()
+        .map(|number| reports.attempts[*number])
+        .collect();
+    let none = DatumWithOid::null_oid(pg_sys::JSONBARRAYOID);
+    let mut finished = reports.finish(&FINISH_SORTED_REPORTED, &ids, &attempts, none);
+    for one in &mut finished {
+        one.number = order[one.number];
+    }
+    finished
+}
+
+impl Reports<'_> {
+    fn finish(
+        &self,
+        query: &'static LocalKey<Query>,
+        ids: &[Uuid],
+        attempts: &[i32],
+        results: DatumWithOid<'static>,
+    ) -> Vec<Finished> {
+        let arguments = [
+            pg_uuids(ids.iter().copied()).into(),
+            attempts.to_vec().into(),
+            results,
+            DatumWithOid::null_oid(pg_sys::TEXTARRAYOID),
+            End::Completed.as_str().into(),
+            self.visible.parameter().into(),
+        ];
+        run(query, &arguments)
+    }
 }
 
 /// Ends dispatches that the caller has locked: (dispatch, reason).
@@ -117,7 +155,6 @@ pub fn end_locked_with(
         },
         reasons.clone().into(),
         end.as_str().into(),
-        partition::current().into(),
         DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
     ];
     let finished = run(&FINISH_LOCKED, &arguments);
@@ -144,5 +181,6 @@ fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finis
         enqueued: Enqueued::read(row, 11),
         was_ahead: row.required(12),
     };
-    query.with(|query| query.rows(arguments, read))
+    let partition = partition::current();
+    query.with(|query| query.of_number(partition).rows(arguments, read))
 }

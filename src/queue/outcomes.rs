@@ -9,7 +9,7 @@ use crate::pg::time;
 use crate::runtime::{clock, settings, wakeup};
 use chrono::{DateTime, Utc};
 use recur_core::decide::EndReason;
-use recur_core::event::EventKind;
+use recur_core::event::{EventKind, RecordedEvents};
 use recur_core::notice::{Problem, Streak};
 use serde_json::json;
 use uuid::Uuid;
@@ -67,11 +67,15 @@ pub struct Finished {
     pub was_ahead: bool,
 }
 
-/// Is an event of this kind recorded of a dispatch that says so, or leaves it to the setting?
-pub fn is_recorded(of_dispatch: Option<&str>, kind: EventKind) -> bool {
-    // What is stored has been checked when the action was written.
-    let own = of_dispatch.and_then(|text| text.parse().ok());
-    own.unwrap_or_else(settings::recorded_events).contains(kind)
+/// Is an event of this kind recorded of a dispatch that says so, or leaves it to the setting? The setting is read once
+/// for all dispatches that are asked for.
+pub fn is_recorded(kind: EventKind) -> impl Fn(Option<&str>) -> bool {
+    let by_setting = settings::recorded_events().contains(kind);
+    move |of_dispatch| {
+        // What is stored has been checked when the action was written.
+        let own = of_dispatch.and_then(|text| text.parse::<RecordedEvents>().ok());
+        own.map_or(by_setting, |own| own.contains(kind))
+    }
 }
 
 /// Dispatches were completed.
@@ -168,9 +172,10 @@ fn record(
     actor: &Actor,
     detail: impl Fn(&Finished) -> serde_json::Value,
 ) {
+    let is_recorded = is_recorded(kind);
     let recorded = finished
         .iter()
-        .filter(|one| is_recorded(one.record_events.as_deref(), kind));
+        .filter(|one| is_recorded(one.record_events.as_deref()));
     let events = recorded.map(|one| DispatchEvent {
         dispatch: one.id,
         action: one.action,

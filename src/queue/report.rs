@@ -147,6 +147,7 @@ fn complete(
     context: Option<Jsonb>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let report = Report::new(id, attempt);
     if let Some(result) = &result {
         check_bytes("result", result.size(), &environment()).or_raise();
@@ -156,7 +157,6 @@ fn complete(
     }
     let actor = Actor::current();
     let answers = ResultSet::begin(call);
-    let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let finished = finish::complete(Reports {
             ids: &[report.id],
@@ -249,6 +249,7 @@ fn fail(
     retry: Option<bool>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let reason = stored_reason(reason);
     let retry = retry.unwrap_or(true);
     give_back(
@@ -262,6 +263,7 @@ fn fail(
 /// `recur.release(id, attempt)`.
 #[pg_extern(sql = false)]
 fn release(id: Option<PgUuid>, attempt: Option<i32>, call: FunctionCallInfo) {
+    let _pins = PlannerPins::set();
     give_back(Report::new(id, attempt), call, None, |reported, now| {
         reported.running.release(now)
     });
@@ -276,7 +278,6 @@ pub fn give_back(
 ) -> Option<(Finished, End)> {
     let actor = Actor::current();
     let answers = ResultSet::begin(call);
-    let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let locked = lock_reported(&[report.id], &[report.attempt], &report.visible);
         let Some(reported) = locked.first() else {
@@ -322,12 +323,12 @@ fn extend(
     lease: Option<Interval>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let report = Report::new(id, attempt);
     if let Some(lease) = &lease {
         interval::check_lease(lease, "recur.release gives a dispatch back.").or_raise();
     }
     let answers = ResultSet::begin(call);
-    let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let arguments = [
             pg_uuid(report.id).into(),

@@ -88,13 +88,13 @@ fn complete_many(
     results: Option<JsonbArray>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let batch = Batch::new(ids, attempts);
     if let Some(results) = &results {
         check_length("results", results.len(), batch.ids.len());
         check_bytes("results", results.largest_size(), &environment()).or_raise();
     }
     let answers = ResultSet::begin(call);
-    let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let finished = finish::complete(Reports {
             ids: &batch.ids,
@@ -120,6 +120,7 @@ fn fail_many(
     retry: Option<bool>,
     call: FunctionCallInfo,
 ) {
+    let _pins = PlannerPins::set();
     let batch = Batch::new(ids, attempts);
     let reasons = reasons.unwrap_or_default();
     let reasons: Vec<_> = reasons
@@ -129,7 +130,6 @@ fn fail_many(
     check_length("reasons", reasons.len(), batch.ids.len());
     let retry = retry.unwrap_or(true);
     let answers = ResultSet::begin(call);
-    let _pins = PlannerPins::set();
     engine::as_engine(|| {
         let locked = report::lock_reported(&batch.ids, &batch.attempts, &batch.visible);
         let mut accepted = vec![None; batch.ids.len()];

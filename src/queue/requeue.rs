@@ -75,10 +75,10 @@ pub fn requeue(dispatches: &[Requeue], actor: &Actor) -> Vec<Requeued> {
 
 /// An attempt that was given back has not failed.
 fn record(requeued: &[Requeued], actor: &Actor) {
-    let recorded = requeued.iter().filter(|one| {
-        one.error.is_some()
-            && outcomes::is_recorded(one.record_events.as_deref(), EventKind::Retrying)
-    });
+    let is_recorded = outcomes::is_recorded(EventKind::Retrying);
+    let recorded = requeued
+        .iter()
+        .filter(|one| one.error.is_some() && is_recorded(one.record_events.as_deref()));
     let events = recorded.map(|one| DispatchEvent {
         dispatch: one.dispatch.id,
         action: one.dispatch.action,

@@ -71,6 +71,19 @@ const WORK: &str = "
     TABLE recur.overview; TABLE recur.recurring_actions; TABLE recur.dispatches; TABLE recur.events;
     INSERT INTO recur.recurring_actions (name, schedule, provider, action_type) VALUES ('i', '@daily', 'p', 'a');
     UPDATE recur.recurring_actions SET priority = 1, mute = true, context = NULL;
+    SELECT recur.enqueue('p', 'a', '{}', subject => 's', dedup_key => 'k', lock_group => 'g',
+                         labels => '{\"a\": \"b\"}');
+    SELECT recur.enqueue('p', 'a', '{\"n\": 1}', subject => 's', dedup_key => 'k', dedup_window => '1 hour');
+    SELECT recur.receive('p', 'a', '', dedup_key => 'r', dedup_window => '1 hour', lock_group => 'g');
+    SELECT recur.receive('p', 'a', '', dedup_key => 'r', dedup_window => '1 hour', lock_group => 'g');
+    SELECT recur.enqueue('p', 'a', max_attempts => 1) FROM generate_series(1, 5);
+    SELECT recur.extend(id, attempt, '1 hour') FROM recur.claim(1, '{p}', '{a*,b}', '{default}', '{default}', '1 hour');
+    SELECT recur.release(id, attempt) FROM recur.claim(1, agent => 'a');
+    SELECT recur.complete(id, attempt, '{\"n\": 1}') FROM recur.claim(1);
+    SELECT recur.fail(id, attempt, 'why') FROM recur.claim(1);
+    SELECT recur.complete_many(ARRAY[id, id], ARRAY[attempt, attempt]) FROM recur.claim(1);
+    SELECT recur.complete_many(ARRAY[id], ARRAY[attempt], ARRAY['{}'::pg_catalog.jsonb]) FROM recur.claim(1);
+    SELECT recur.fail_many(ARRAY[id], ARRAY[attempt], '{why}') FROM recur.claim(1);
     SELECT recur.delete(recur.id_of('m'));
     DELETE FROM recur.recurring_actions;";
 
@@ -84,7 +97,8 @@ fn a_hostile_search_path_changes_nothing() {
     let cluster = Cluster::preloaded("recur.enabled = off");
     let mut admin = cluster.database("app");
     admin.batch(
-        "CREATE ROLE alice LOGIN; SELECT recur.grant_access('alice', 'author');
+        "CREATE ROLE alice LOGIN;
+         SELECT recur.grant_access('alice', 'author'); SELECT recur.grant_access('alice', 'consumer');
          GRANT CREATE, TEMPORARY ON DATABASE app TO alice",
     );
     let mut alice = cluster.session_as("alice", "app");
@@ -154,4 +168,36 @@ fn what_is_stored_is_never_executed() {
         );
     }
     admin.batch("TABLE public.canary");
+}
+
+/// The functions of consumers pin names for the time of a call, also of one that fails.
+#[test]
+fn names_mean_the_same_after_a_call() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE SCHEMA own; CREATE TABLE own.mine (n int); SET search_path = own; INSERT INTO mine VALUES (1);
+         SELECT recur.enqueue('p', 'a') FROM pg_catalog.generate_series(1, 3)",
+    );
+    let fails = "recur.complete('00000000-0000-0000-0000-000000000000', 1)";
+    session.batch(&format!(
+        "DO $$ BEGIN
+             BEGIN
+                 PERFORM {fails};
+             EXCEPTION WHEN OTHERS THEN
+                 PERFORM FROM mine;
+             END;
+             PERFORM FROM recur.claim(1);
+             PERFORM FROM mine;
+         END $$"
+    ));
+    assert_eq!(session.count("mine"), 1);
+    assert_eq!(session.error(&format!("SELECT {fails}")).0, "P0002");
+    assert_eq!(session.count("mine"), 1);
+    session.batch("BEGIN; SAVEPOINT a; SELECT 1 FROM recur.claim(1)");
+    assert_eq!(session.error(&format!("SELECT {fails}")).0, "P0002");
+    session.batch(
+        "ROLLBACK TO a; SELECT FROM mine; SELECT FROM recur.claim(1); SELECT FROM mine; COMMIT",
+    );
+    assert_eq!(session.count("mine"), 1);
 }

@@ -393,3 +393,45 @@ fn a_parallel_query_shows_no_more() {
     assert_eq!(seen(&mut victim), expected);
     field.assert_no_crash();
 }
+
+/// Names, keys, lock groups and places in a tenant are of one owner: another one who takes them first, and who leaves a
+/// transaction open that takes more of them, takes nothing away.
+#[test]
+fn what_the_attacker_takes_first_is_left_for_the_victim() {
+    let mut field = Field::with("recur.enabled = off");
+    field
+        .root
+        .batch("SELECT recur.set_quota('t', max_actions => 2)");
+    let mut attacker = field.session("attacker");
+    attacker.batch(
+        "SELECT recur.create('n', '@daily', 'p', 'a', tenant => 't', subject => 's');
+         SELECT recur.create('m', '@daily', 'p', 'a', tenant => 't');
+         SELECT recur.enqueue('p', 'a', dedup_key => 'k', lock_group => 'g');
+         SELECT recur.claim(1, '{p}', lease => '1 day');
+         BEGIN;
+         SELECT recur.create('o', '@daily', 'p', 'a', tenant => 'u');
+         SELECT recur.enqueue('p', 'a', dedup_key => 'l', lock_group => 'h')",
+    );
+    let mut victim = field.session("victim");
+    victim.batch("SET lock_timeout = '20s'");
+    victim.batch(
+        "SELECT recur.create('n', '@daily', 'p', 'a', tenant => 't', subject => 's');
+         SELECT recur.create('o', '@daily', 'p', 'a', tenant => 'u');
+         SELECT recur.enqueue('p', 'a', dedup_key => 'k', lock_group => 'g');
+         SELECT recur.enqueue('p', 'a', dedup_key => 'l', lock_group => 'h')",
+    );
+    assert_eq!(victim.count("recur.claim(9, '{p}')"), 2);
+    // A namesake that is deleted makes no room for that of another owner.
+    attacker.batch(
+        "COMMIT; SELECT recur.create('n', '@daily', 'p', 'a', tenant => 'v', on_existing => 'add_another')
+                   FROM generate_series(1, 2)",
+    );
+    victim.batch(
+        "SELECT recur.create('n', '@daily', 'p', 'a', tenant => 'v');
+         SELECT recur.delete('n', tenant => 'v')",
+    );
+    assert_eq!(
+        victim.error("SELECT recur.id_of('n', tenant => 'v')").0,
+        "P0002"
+    );
+}

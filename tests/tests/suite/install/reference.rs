@@ -40,14 +40,23 @@ const UNCOMMENTED: &str = "
                         WHERE extname = 'pg_recur' AND obj_description(oid, 'pg_extension') <> '')";
 
 /// C functions whose caller's search_path can't matter: they run no query, or one that names its table with the schema
-/// and no operator, for every row of a view.
-const WITHOUT_SEARCH_PATH: [&str; 27] = [
+/// and no operator, for every row of a view. Or they begin by setting `PlannerPins`: those of consumers and `enqueue`.
+const WITHOUT_SEARCH_PATH: [&str; 36] = [
+    "recur.claim",
     "recur.clock",
+    "recur.complete",
+    "recur.complete_many",
     "recur.describe",
+    "recur.enqueue",
+    "recur.extend",
+    "recur.fail",
+    "recur.fail_many",
     "recur.is_valid_schedule",
     "recur.lint",
     "recur.next_occurrence",
     "recur.preview",
+    "recur.receive",
+    "recur.release",
     "recur.tzdata_version",
     "recur_internal.cached_table_changed",
     "recur_internal.canonical_schedule",
