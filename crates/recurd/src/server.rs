@@ -1,7 +1,7 @@
 //! The listener.
 
-use crate::health;
 use crate::state::State;
+use crate::{api, health};
 use axum::Router;
 use axum::routing::get;
 use std::net::SocketAddr;
@@ -26,6 +26,9 @@ pub fn routes(state: State) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
+        .merge(api::routes())
+        .fallback(api::not_found)
+        .method_not_allowed_fallback(api::not_allowed)
         .with_state(state)
 }
 

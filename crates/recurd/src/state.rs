@@ -1,5 +1,6 @@
 //! What all requests share.
 
+use crate::api::Limiter;
 use crate::config::Config;
 use crate::db::Database;
 use std::sync::Arc;
@@ -12,12 +13,18 @@ pub struct Shared {
     pub config: Config,
     /// None where no database is configured: then nothing but liveness is open.
     pub database: Option<Database>,
+    pub limiter: Limiter,
 }
 
 impl State {
     pub fn new(config: Config) -> State {
         let database = config.database.as_ref().map(Database::new);
-        State(Arc::new(Shared { config, database }))
+        let limiter = Limiter::new(&config.limits);
+        State(Arc::new(Shared {
+            config,
+            database,
+            limiter,
+        }))
     }
 }
 
