@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a feature: slices hand over plain values.
 
+pub mod allowance;
 pub mod cached_table;
 pub mod clock;
 pub mod engine;
