@@ -194,9 +194,14 @@ extension_sql_file!(
     requires = ["overview"]
 );
 extension_sql_file!(
+    "../sql/inspect/metrics.sql",
+    name = "metrics",
+    requires = ["operating"]
+);
+extension_sql_file!(
     "../sql/inspect/help.sql",
     name = "help",
-    requires = ["operating"]
+    requires = ["metrics"]
 );
 extension_sql_file!(
     "../sql/history/functions.sql",

@@ -43,7 +43,7 @@ AS $$
         UNION ALL
         SELECT 'tick' WHERE functions_of.level IN ('ticker', 'admin')
         UNION ALL
-        SELECT unnest(ARRAY['stats', 'workers']) WHERE functions_of.level IN ('monitor', 'admin')
+        SELECT unnest(ARRAY['stats', 'workers', 'metrics']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['settings_in_force', 'sees_all'])
          WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'admin')

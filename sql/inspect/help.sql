@@ -25,7 +25,7 @@ BEGIN
                ('consume', '{claim,complete,fail,extend,release,cancel,retry,complete_many,fail_many,'
                            'fail_interactive}'),
                ('journeys', '{set_journey,schedule_journey,drop_journey}'),
-               ('operate', '{doctor,recover,purge,grant_access,revoke_access,set_setting,reset_setting,'
+               ('operate', '{doctor,metrics,recover,purge,grant_access,revoke_access,set_setting,reset_setting,'
                            'set_quota,reassign_owner,forget_subject,arm,expect_move,mark_test_database,set_clock,'
                            'clock}')
     ), functions AS (

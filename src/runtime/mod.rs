@@ -8,6 +8,7 @@ pub mod cached_table;
 pub mod clock;
 pub mod engine;
 pub mod environment;
+pub mod histogram;
 pub mod home;
 pub mod hooks;
 mod install;
