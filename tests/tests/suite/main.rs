@@ -8,6 +8,7 @@ mod clients;
 mod dispatch;
 mod execution;
 mod history;
+mod http;
 mod inspect;
 mod install;
 mod journeys;
