@@ -7,6 +7,7 @@ mod config;
 mod db;
 mod health;
 mod logs;
+mod metrics;
 mod server;
 mod state;
 

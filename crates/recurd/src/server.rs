@@ -1,7 +1,7 @@
 //! The listener.
 
 use crate::state::State;
-use crate::{api, health};
+use crate::{api, health, metrics};
 use axum::Router;
 use axum::routing::get;
 use std::net::SocketAddr;
@@ -26,6 +26,7 @@ pub fn routes(state: State) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
+        .route("/metrics", get(metrics::handle))
         .merge(api::routes())
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::not_allowed)

@@ -3,6 +3,7 @@
 use crate::api::Limiter;
 use crate::config::Config;
 use crate::db::Database;
+use crate::metrics::Metrics;
 use std::sync::Arc;
 
 /// Cheap to clone.
@@ -14,6 +15,7 @@ pub struct Shared {
     /// None where no database is configured: then nothing but liveness is open.
     pub database: Option<Database>,
     pub limiter: Limiter,
+    pub metrics: Metrics,
 }
 
 impl State {
@@ -24,6 +26,7 @@ impl State {
             config,
             database,
             limiter,
+            metrics: Metrics::default(),
         }))
     }
 }

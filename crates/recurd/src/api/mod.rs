@@ -69,12 +69,14 @@ async fn handle(
         Ok(response) => response,
         Err(problem) => problem.respond(id.as_str()),
     };
+    let took = started.elapsed();
+    state.metrics.count(operation.id, response.status(), took);
     tracing::info!(
         event = operation.id,
         request_id = id.as_str(),
         role = role.as_ref().map(Role::as_str),
         status = response.status().as_u16(),
-        milliseconds = started.elapsed().as_secs_f64() * 1e3,
+        milliseconds = took.as_secs_f64() * 1e3,
     );
     id.mark(response)
 }

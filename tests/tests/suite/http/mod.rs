@@ -5,6 +5,7 @@ mod consuming;
 mod hostile;
 mod identity;
 mod levels;
+mod monitoring;
 mod once;
 mod outages;
 mod versions;

@@ -112,10 +112,6 @@ impl Input {
             ..self
         }
     }
-
-    const fn is_bound(&self) -> bool {
-        !matches!(self.kind, Kind::Fields)
-    }
 }
 
 /// The id in the path.
@@ -151,10 +147,6 @@ pub fn all() -> impl Iterator<Item = &'static Operation> {
 }
 
 impl Operation {
-    pub fn bound(&self) -> impl Iterator<Item = &'static Input> {
-        self.inputs.iter().filter(|input| input.is_bound())
-    }
-
     pub fn takes_body(&self) -> bool {
         self.inputs.iter().any(|input| {
             matches!(
