@@ -19,9 +19,17 @@ const FRESH_FOR: Duration = Duration::from_secs(5);
 /// What this process counts, and the latest answer of the database.
 #[derive(Default)]
 pub struct Metrics {
-    /// By operation and status: how many, and seconds in all.
-    requests: Mutex<BTreeMap<(&'static str, u16), (u64, f64)>>,
+    requests: Mutex<BTreeMap<Kind, Requests>>,
     scraped: tokio::sync::Mutex<Option<Scraped>>,
+}
+
+/// The operation and the status.
+type Kind = (&'static str, u16);
+
+#[derive(Default)]
+struct Requests {
+    count: u64,
+    seconds: f64,
 }
 
 struct Scraped {
@@ -33,9 +41,9 @@ struct Scraped {
 impl Metrics {
     pub fn count(&self, operation: &'static str, status: StatusCode, took: Duration) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, seconds) = requests.entry((operation, status.as_u16())).or_default();
-        *count += 1;
-        *seconds += took.as_secs_f64();
+        let of_kind = requests.entry((operation, status.as_u16())).or_default();
+        of_kind.count += 1;
+        of_kind.seconds += took.as_secs_f64();
     }
 
     fn own(&self) -> String {
@@ -47,7 +55,7 @@ impl Metrics {
             "counter",
             "Requests by operation and status",
         );
-        for ((operation, status), (count, _)) in requests.iter() {
+        for ((operation, status), Requests { count, .. }) in requests.iter() {
             let _ = writeln!(
                 text,
                 "recurd_requests_total{{operation=\"{operation}\",status=\"{status}\"}} {count}"
@@ -55,7 +63,7 @@ impl Metrics {
         }
         let name = "recurd_request_seconds_total";
         head(&mut text, name, "counter", "How long requests took in all");
-        for ((operation, status), (_, seconds)) in requests.iter() {
+        for ((operation, status), Requests { seconds, .. }) in requests.iter() {
             let _ = writeln!(
                 text,
                 "{name}{{operation=\"{operation}\",status=\"{status}\"}} {seconds}"

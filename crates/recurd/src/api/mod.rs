@@ -65,10 +65,12 @@ async fn handle(
             "the request took too long and was given up",
         )),
     };
-    let response = match result {
-        Ok(response) => response,
-        Err(problem) => problem.respond(id.as_str()),
-    };
+    let cause = result
+        .as_ref()
+        .err()
+        .and_then(Problem::cause)
+        .map(str::to_owned);
+    let response = result.unwrap_or_else(|problem| problem.respond(id.as_str()));
     let took = started.elapsed();
     state.metrics.count(operation.id, response.status(), took);
     tracing::info!(
@@ -77,6 +79,7 @@ async fn handle(
         role = role.as_ref().map(Role::as_str),
         status = response.status().as_u16(),
         milliseconds = took.as_secs_f64() * 1e3,
+        cause,
     );
     id.mark(response)
 }
@@ -109,13 +112,8 @@ async fn run(
         values: &values,
         key: key.as_ref(),
     };
-    let outcome = database
-        .as_role(&role, &exchange)
-        .await
-        .map_err(|failure| {
-            tracing::warn!(event = "request.failed", operation = operation.id, %failure);
-            Problem::from(failure)
-        })?;
+    let outcome = database.as_role(&role, &exchange).await;
+    let outcome = outcome.map_err(|failure| Problem::from(failure).about_one())?;
     match outcome {
         Outcome::Rows(rows) => answer::of(operation, &values, &head.headers, &rows),
         Outcome::Replayed { status, body } => Ok(answer::replayed(operation, status, body)),

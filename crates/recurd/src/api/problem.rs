@@ -13,6 +13,8 @@ pub struct Problem {
     hint: Option<String>,
     code: Option<String>,
     retry_after: Option<u64>,
+    /// For the log, and not for the caller.
+    cause: Option<String>,
 }
 
 /// How long a caller waits who met a database that is starting, busy or gone.
@@ -26,6 +28,7 @@ impl Problem {
             hint: None,
             code: None,
             retry_after: None,
+            cause: None,
         }
     }
 
@@ -54,6 +57,21 @@ impl Problem {
 
     pub fn unavailable(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(RETRY_AFTER_SECONDS)
+    }
+
+    /// Without what the statement adds to the words about the one definition that a request has.
+    pub fn about_one(mut self) -> Problem {
+        if let Some(rest) = self.detail.strip_prefix("element 1: ") {
+            self.detail = rest.to_owned();
+        }
+        self
+    }
+
+    /// What the log says of an error that is not the caller's.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause
+            .as_deref()
+            .filter(|_| self.status.is_server_error())
     }
 
     /// The answer; `request_id` finds it in the logs.
@@ -108,7 +126,8 @@ impl From<Refusal> for Problem {
 
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Problem {
-        match failure {
+        let cause = Some(failure.to_string());
+        let problem = match failure {
             Failure::Sql(error) => from_sql(&error),
             Failure::Unavailable(_) => Problem::unavailable("the database does not answer"),
             Failure::Busy => Problem::unavailable("all database connections are in use"),
@@ -117,7 +136,8 @@ impl From<Failure> for Problem {
                 format!("role {:?} does not exist, or is a superuser", role.as_str()),
             ),
             Failure::Internal(_) => internal(),
-        }
+        };
+        Problem { cause, ..problem }
     }
 }
 

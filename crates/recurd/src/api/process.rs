@@ -12,11 +12,17 @@ const TICK: &str = include_str!("../../sql/tick.sql");
 pub async fn handle(extract::State(state): extract::State<State>, headers: HeaderMap) -> Response {
     let id = RequestId::of(&headers);
     let result = tick(&state, &headers).await;
+    let cause = result
+        .as_ref()
+        .err()
+        .and_then(Problem::cause)
+        .map(str::to_owned);
     let response = result.unwrap_or_else(|problem| problem.respond(id.as_str()));
     tracing::info!(
         event = "process.tick",
         request_id = id.as_str(),
-        status = response.status().as_u16()
+        status = response.status().as_u16(),
+        cause,
     );
     id.mark(response)
 }
@@ -32,13 +38,7 @@ async fn tick(state: &State, headers: &HeaderMap) -> Result<Response, Problem> {
     if !auth::is_secret(process.secret.expose(), given) {
         return Err(auth::Refusal::Invalid.into());
     }
-    let rows = database
-        .query(&process.role, TICK, &[])
-        .await
-        .map_err(|failure| {
-            tracing::warn!(event = "process.failed", %failure);
-            Problem::from(failure)
-        })?;
+    let rows = database.query(&process.role, TICK, &[]).await?;
     let body: String = rows
         .first()
         .map_or_else(|| "{}".to_owned(), |row| row.get("body"));

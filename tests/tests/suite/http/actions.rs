@@ -44,7 +44,13 @@ fn an_action_lives_and_is_deleted() {
         .call("author", "PATCH", &path, r#"{"description": null}"#)
         .expect(200);
     assert_eq!(cleared.json()["description"], Value::Null);
+}
 
+#[test]
+fn an_action_is_paused_triggered_and_remembered() {
+    let site = Site::start();
+    let recurd = &site.recurd;
+    let path = format!("/v1/recurring/{}", site.create("author", "nightly"));
     let paused = recurd
         .call(
             "author",
@@ -116,10 +122,9 @@ fn errors_have_the_words_of_the_database() {
         reply.header("content-type"),
         Some("application/problem+json")
     );
-    let (state, message, hint) = {
-        let sql = format!("SELECT recur.create_many(ARRAY['{body}'::jsonb])");
-        site.session.error(&sql)
-    };
+    let (state, message, hint) = site
+        .session
+        .error("SELECT recur.create('x', '0 25 * * *', 'p', 't')");
     let problem = reply.json();
     assert_eq!(problem["detail"], message);
     assert_eq!(
@@ -334,7 +339,7 @@ fn filters_choose_and_fields_show() {
         .expect(200)
         .json();
     assert_eq!(shown["execution_count"], 0);
-    assert_eq!(shown["cron_expr"], "@yearly");
+    assert_eq!(shown["cron_expr"], "0 0 1 1 *");
     let keys: Vec<&String> = shown.as_object().expect("an object").keys().collect();
     assert_eq!(
         keys,
