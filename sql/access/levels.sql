@@ -20,7 +20,7 @@ AS $$
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
             'backfill', 'enqueue', 'receive', 'reassign_owner', 'forget_subject', 'set_journey', 'drop_journey',
-            'schedule_journey', 'create_many'])
+            'schedule_journey', 'create_many', 'begin_request', 'finish_request'])
          WHERE functions_of.level IN ('author', 'sql', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql',
@@ -43,7 +43,7 @@ AS $$
         UNION ALL
         SELECT 'tick' WHERE functions_of.level IN ('ticker', 'admin')
         UNION ALL
-        SELECT unnest(ARRAY['stats', 'workers']) WHERE functions_of.level IN ('monitor', 'admin')
+        SELECT unnest(ARRAY['stats', 'workers', 'metrics']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['settings_in_force', 'sees_all'])
          WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'admin')

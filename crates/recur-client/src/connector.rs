@@ -5,6 +5,7 @@ use crate::options::{Mode, Options};
 use crate::tls::client_config;
 use rustls::ClientConfig;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Socket};
@@ -21,8 +22,10 @@ const PROBES: u32 = 3;
 pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// A parsed connection string, ready to connect any number of times.
+///
+/// For programs that need connections beside those of a [`Consumer`](crate::Consumer).
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub struct Connector {
     config: Config,
     tls: MakeRustlsConnect,
     /// For all hosts together, TLS and authentication included.
@@ -62,7 +65,18 @@ impl Connector {
         })
     }
 
-    pub async fn connect(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
+    /// Connects, and drives the connection in a task of its own, which ends with it.
+    pub async fn open(&self) -> Result<(Client, JoinHandle<()>), Error> {
+        let (client, connection) = self.connect().await?;
+        let driver = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::warn!(%error, "a connection has ended");
+            }
+        });
+        Ok((client, driver))
+    }
+
+    pub(crate) async fn connect(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
         match tokio::time::timeout(self.limit, self.config.connect(self.tls.clone())).await {
             Ok(connected) => Ok(connected?),
             Err(_) => Err(Error::Timeout),

@@ -1,0 +1,128 @@
+//! The file as people write it. An unknown key is an error.
+
+use super::LogFormat;
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct File {
+    pub listen: Option<SocketAddr>,
+    pub log: Log,
+    pub database: Database,
+    pub auth: Auth,
+    pub limits: Limits,
+    pub process: Option<Process>,
+    pub metrics: Option<Metrics>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    pub format: LogFormat,
+    /// As in RUST_LOG.
+    pub filter: String,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log {
+            format: LogFormat::Json,
+            filter: "info".to_owned(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    pub url: Option<String>,
+    pub url_env: Option<String>,
+    pub url_file: Option<PathBuf>,
+    pub pool_size: u32,
+    pub pool_timeout_seconds: f64,
+    pub statement_timeout_seconds: f64,
+    pub lock_timeout_seconds: f64,
+}
+
+impl Default for Database {
+    fn default() -> Database {
+        Database {
+            url: None,
+            url_env: None,
+            url_file: None,
+            pool_size: 10,
+            pool_timeout_seconds: 5.0,
+            statement_timeout_seconds: 15.0,
+            lock_timeout_seconds: 5.0,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Auth {
+    /// The only roles that anything runs as.
+    pub allowed_roles: Vec<String>,
+    pub tokens: Vec<Token>,
+    pub proxy: Option<Proxy>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    pub role: String,
+    pub sha256: Option<String>,
+    pub sha256_env: Option<String>,
+    pub sha256_file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proxy {
+    pub header: String,
+    /// Where the proxy connects from; the header of others is refused.
+    pub addresses: Vec<IpNet>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    pub body_bytes: u32,
+    pub requests_per_second: u32,
+    pub burst: u32,
+    pub request_timeout_seconds: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            // Twice recur.max_payload: a payload of the largest size, and the rest of the request.
+            body_bytes: 2 * 1024 * 1024,
+            requests_per_second: 1000,
+            burst: 2000,
+            request_timeout_seconds: 30.0,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    pub role: String,
+    pub secret_env: Option<String>,
+    pub secret_file: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metrics {
+    pub role: String,
+    pub sha256: Option<String>,
+    pub sha256_env: Option<String>,
+    pub sha256_file: Option<PathBuf>,
+    #[serde(default)]
+    pub open: bool,
+}

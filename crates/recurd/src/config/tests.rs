@@ -1,0 +1,89 @@
+//! What a configuration may say, and what is refused.
+
+use super::*;
+
+fn config(text: &str) -> Result<Config, String> {
+    Config::validate(
+        toml::from_str(text).map_err(|error: toml::de::Error| error.message().to_owned())?,
+    )
+}
+
+#[track_caller]
+fn refused(text: &str, expected: &str) {
+    match config(text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => assert_eq!(error, expected),
+    }
+}
+
+#[test]
+fn nothing_configured_is_closed() {
+    let config = config("").unwrap();
+    assert!(config.listen.ip().is_loopback());
+    assert!(config.auth.tokens.is_empty() && config.auth.proxy.is_none());
+    assert!(config.process.is_none() && config.metrics.is_none());
+    assert_eq!(config.auth.role("postgres"), None);
+}
+
+#[test]
+fn unknown_keys_are_errors() {
+    let error = config("[auth]\nallowed_role = []").unwrap_err();
+    assert!(error.starts_with("unknown field `allowed_role`"), "{error}");
+    let error = config("[process]\nrole = \"a\"\nsecret = \"x\"").unwrap_err();
+    assert!(error.starts_with("unknown field `secret`"), "{error}");
+}
+
+#[test]
+fn a_password_in_the_file_is_refused() {
+    let expected =
+        "database.url holds a password: name a variable by url_env or a file by url_file instead";
+    refused(
+        "[database]\nurl = \"postgresql://a:b@localhost/app\"",
+        expected,
+    );
+    refused("[database]\nurl = \"host=localhost password=b\"", expected);
+    let config = config("[database]\nurl = \"postgresql://recurd@localhost/app\"").unwrap();
+    assert!(!format!("{config:?}").contains("localhost"));
+}
+
+#[test]
+fn the_allow_list_binds_every_section() {
+    let hash = "0".repeat(64);
+    refused(
+        &format!("[[auth.tokens]]\nrole = \"app\"\nsha256 = \"{hash}\""),
+        "auth.tokens[0].role = \"app\": expected one of auth.allowed_roles",
+    );
+    refused(
+        "[metrics]\nrole = \"watcher\"\nopen = true",
+        "metrics.role = \"watcher\": expected one of auth.allowed_roles",
+    );
+    let text = format!(
+        "[auth]\nallowed_roles = [\"app\"]\n[[auth.tokens]]\nrole = \"app\"\nsha256 = \"{hash}\""
+    );
+    assert_eq!(config(&text).unwrap().auth.tokens[0].role.as_str(), "app");
+}
+
+#[test]
+fn values_out_of_range_are_named() {
+    refused(
+        "[limits]\nburst = 0",
+        "limits.burst = 0: expected a number from 1 on",
+    );
+    refused(
+        "[limits]\nrequest_timeout_seconds = -1.0",
+        "limits.request_timeout_seconds = -1: expected seconds, from 0.001 to 86400",
+    );
+    refused(
+        "[auth]\nallowed_roles = [\"a\"]\n[[auth.tokens]]\nrole = \"a\"\nsha256 = \"xyz\"",
+        "auth.tokens[0].sha256: expected 64 hexadecimal digits, as of: printf %s TOKEN | sha256sum",
+    );
+    refused(
+        "[auth.proxy]\nheader = \"x-role\"\naddresses = []",
+        "auth.proxy.addresses is empty: expected the proxy's networks, such as 127.0.0.1/32",
+    );
+    refused(
+        "[auth]\nallowed_roles = [\"m\"]\n[metrics]\nrole = \"m\"",
+        "metrics: expected sha256, sha256_env or sha256_file of a bearer token, or open = true to let all read \
+         who reach the listener",
+    );
+}

@@ -1,0 +1,9 @@
+//! The database: connections, and the only way in which anything uses them.
+
+mod door;
+mod failure;
+mod pool;
+
+pub use door::{Database, Session, Work};
+pub use failure::Failure;
+pub use tokio_postgres::types::ToSql;

@@ -1,0 +1,72 @@
+//! recurd: HTTP beside pg_recur. It keeps no state: the database decides, authorizes and remembers.
+
+mod api;
+mod auth;
+mod check;
+mod config;
+mod db;
+mod health;
+mod logs;
+mod metrics;
+mod server;
+mod state;
+
+use clap::{Parser, Subcommand};
+use config::Config;
+use state::State;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "recurd", version, about = "HTTP beside pg_recur")]
+struct Arguments {
+    /// The configuration, a TOML file. Without one, all that is configured comes from the environment.
+    #[arg(long, short, env = "RECURD_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serves the API, health and metrics.
+    Serve,
+    /// Verifies the configuration and the rights of its roles, and says what is missing.
+    Check,
+    /// Prints the OpenAPI document of the API.
+    Openapi,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if let Command::Openapi = arguments.command {
+        print!("{}", api::openapi::text());
+        return ExitCode::SUCCESS;
+    }
+    // Libraries find the provider here. A second installation, which can't happen, would be refused.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let config = match Config::read(arguments.config.as_deref()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    logs::start(&config);
+    match arguments.command {
+        Command::Serve => finish(server::serve(State::new(config)).await),
+        Command::Check => check::run(&State::new(config)).await,
+        Command::Openapi => ExitCode::SUCCESS,
+    }
+}
+
+fn finish(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
