@@ -55,8 +55,10 @@ queries! {
 
 const WAITING: &str = fragment!("queue/queries/waiting.sql");
 const SELECTED: &str = fragment!("queue/queries/selected.sql");
-/// The condition of the index by owner. What the database itself runs is only for those who name its provider.
-const PENDING: &str = "p.status = 'pending' AND (p.in_database IS NULL OR p.provider = ANY ($5))";
+/// The condition of the index by owner. What the database itself runs, and what is delivered by HTTP, is only for those
+/// who name its provider.
+const PENDING: &str =
+    "p.status = 'pending' AND (p.in_database IS NULL AND p.provider <> 'webhook' OR p.provider = ANY ($5))";
 const PENDING_FOR_ANY: &str = "p.status = 'pending'";
 /// The condition of the index by owner and provider.
 const PENDING_OF_PROVIDER: &str = "p.status <> 'running' AND p.provider = $6";

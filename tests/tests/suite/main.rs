@@ -14,4 +14,5 @@ mod journeys;
 mod model;
 mod queue;
 mod recovery;
+mod webhooks;
 mod workers;

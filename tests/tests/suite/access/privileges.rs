@@ -430,7 +430,7 @@ fn every_level_can_do_its_work() {
     );
     assert_eq!(
         admin.error("SELECT recur.grant_access('reader', 'king')").1,
-        "invalid level \"king\": must be reader, author, consumer, sql, monitor, ticker or admin"
+        "invalid level \"king\": must be reader, author, consumer, sql, monitor, ticker, deliverer or admin"
     );
 }
 
