@@ -26,10 +26,12 @@ pub fn routes(state: State) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
+        .merge(crate::webhooks::ingress::routes())
         .with_state(state)
 }
 
-async fn stopped() {
+/// Until SIGTERM or SIGINT.
+pub async fn stopped() {
     let (Ok(mut terminate), Ok(mut interrupt)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
