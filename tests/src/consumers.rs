@@ -110,14 +110,14 @@ fn examples() -> PathBuf {
     root().join("examples")
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the workspace")
 }
 
 /// Only one test process at a time makes what all of them use.
-fn once(made: &OnceLock<PathBuf>, name: &str, make: impl Fn(&Path)) -> PathBuf {
+pub(crate) fn once(made: &OnceLock<PathBuf>, name: &str, make: impl Fn(&Path)) -> PathBuf {
     made.get_or_init(|| {
         let path = state().join(name);
         let lock = File::create(state().join(format!("{name}.lock"))).expect("a lock");

@@ -12,6 +12,8 @@ mod permits;
 pub mod pooler;
 mod programs;
 pub mod queue;
+pub mod receiver;
+pub mod recurd;
 mod server;
 mod session;
 pub mod timers;

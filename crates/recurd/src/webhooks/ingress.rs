@@ -4,7 +4,7 @@ use crate::config::webhooks::Source;
 use crate::db::{Failure, ToSql};
 use crate::state::State;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{self, Path};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
@@ -175,6 +175,10 @@ async fn accept(
 
 /// The whole body, if it is not too large; more than that is not read.
 async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    // What is announced to be too large is not waited for.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Refusal::TooLarge(limit));
+    }
     let collected = Limited::new(body, limit).collect().await;
     let collected = collected.map_err(|error| {
         if error.downcast_ref::<LengthLimitError>().is_some() {

@@ -1,0 +1,217 @@
+//! `POST /v1/hooks/{source}`: what its source has signed becomes a dispatch, once; everything else leaves nothing.
+
+use super::{SECRET, Site};
+use hmac::{Hmac, KeyInit, Mac};
+use pg_recur_tests::recurd::{Recurd, Reply};
+use pg_recur_tests::Session;
+use sha2::Sha256;
+use std::time::{SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+const PLAIN: &str = "a plain secret of a source";
+
+struct Ingress {
+    recurd: Recurd,
+    site: Site,
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+fn tag(secret: &str, parts: &[&[u8]]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn standard(id: &str, at: i64, body: &[u8]) -> Vec<(String, String)> {
+    let signature = standardwebhooks::Webhook::new(SECRET).unwrap().sign(id, at, body).unwrap();
+    [("webhook-id", id), ("webhook-timestamp", &at.to_string()), ("webhook-signature", &signature)]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+}
+
+impl Ingress {
+    fn start() -> Ingress {
+        let site = Site::start();
+        let secret = site.file("standard", SECRET);
+        let plain = site.file("plain", PLAIN);
+        let mut text = "[auth]\nallowed_roles = [\"hooks\"]\n".to_owned();
+        for (name, scheme, secret) in [
+            ("standard", "standard-webhooks", &secret),
+            ("github", "github", &plain),
+            ("stripe", "stripe", &plain),
+            ("shared", "shared-secret", &plain),
+        ] {
+            text.push_str(&format!(
+                "[[sources]]\nname = \"{name}\"\nrole = \"hooks\"\nscheme = \"{scheme}\"\nprovider = \"in\"\n\
+                 action_type = \"{name}:event\"\nmax_body_bytes = 1000\nsecret_file = {secret:?}\n"
+            ));
+        }
+        let text = text.replace("scheme = \"shared-secret\"", "scheme = \"shared-secret\"\nheader = \"x-token\"");
+        let recurd = Recurd::start(&site.cluster, "app", &text);
+        Ingress { recurd, site }
+    }
+
+    #[track_caller]
+    fn post(&self, source: &str, headers: &[(String, String)], body: &[u8]) -> Reply {
+        let mut request = format!(
+            "POST /v1/hooks/{source} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: text/x-odd\r\n\
+             content-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let mut request = format!("{request}\r\n").into_bytes();
+        request.extend_from_slice(body);
+        self.recurd.send_raw(&request)
+    }
+
+    fn session(&mut self) -> &mut Session {
+        &mut self.site.session
+    }
+
+    #[track_caller]
+    fn stored(&mut self) -> i64 {
+        self.session().count("recur.dispatches")
+    }
+}
+
+#[track_caller]
+fn id(reply: &Reply) -> Uuid {
+    reply.json()["id"].as_str().expect("an id").parse().expect("a uuid")
+}
+
+fn header(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+#[test]
+fn a_body_is_stored_byte_for_byte() {
+    let mut ingress = Ingress::start();
+    let body: Vec<u8> = (0..=255).collect();
+    let reply = ingress.post("standard", &standard("msg_1", now(), &body), &body).expect(202);
+    let row = &ingress.session().rows(
+        "SELECT raw_payload, trigger, provider, action_type, metadata ->> 'content_type',
+                payload #>> '{headers,webhook-id}', owner, created_at > now() - interval '1 minute'
+           FROM recur.dispatches WHERE id = $1",
+        &[&id(&reply)],
+    )[0];
+    assert_eq!(row.get::<_, Vec<u8>>(0), body);
+    let texts: Vec<String> = (1..7).map(|column| row.get(column)).collect();
+    assert_eq!(texts, ["webhook", "in", "standard:event", "text/x-odd", "msg_1", "hooks"]);
+    assert!(row.get::<_, bool>(7));
+}
+
+#[test]
+fn every_scheme_accepts_its_own_and_nothing_else() {
+    let mut ingress = Ingress::start();
+    let body = br#"{"id": "evt_1", "n": 1e400}"#;
+    let at = now().to_string();
+    let github = vec![
+        header("x-hub-signature-256", &format!("sha256={}", tag(PLAIN, &[body]))),
+        header("x-github-delivery", "d1"),
+    ];
+    let stripe = |at: &str| {
+        let tag = tag(PLAIN, &[at.as_bytes(), b".", body]);
+        vec![header("stripe-signature", &format!("t={at},v1={tag}"))]
+    };
+    let shared = vec![header("x-token", PLAIN)];
+    let accepted = [
+        ("standard", standard("msg_1", now(), body)),
+        ("github", github.clone()),
+        ("stripe", stripe(&at)),
+        ("shared", shared.clone()),
+    ];
+    for (source, headers) in &accepted {
+        ingress.post(source, headers, body).expect(202);
+    }
+    assert_eq!(ingress.stored(), 4);
+    let texts = ingress.session().texts("SELECT payload::text FROM recur.dispatches", &[]);
+    assert!(!texts.concat().contains(PLAIN), "a shared secret is not stored");
+
+    let late = (now() - 400).to_string();
+    let refused = [
+        ("standard", standard("msg_2", now() - 400, body)),
+        ("standard", standard("msg_2", now() + 400, body)),
+        ("standard", standard("msg.2", now(), body)),
+        ("standard", standard("msg_2", now(), b"another body")),
+        ("standard", standard("msg_2", now(), body)[1..].to_vec()),
+        ("standard", [standard("msg_2", now(), body), standard("msg_2", now(), body)].concat()),
+        ("standard", github.clone()),
+        ("standard", vec![]),
+        ("github", vec![header("x-hub-signature-256", &format!("sha256={}", tag("other", &[body])))]),
+        ("github", vec![header("x-hub-signature", &format!("sha1={}", tag(PLAIN, &[body])))]),
+        ("github", shared.clone()),
+        ("stripe", stripe(&late)),
+        ("stripe", vec![header("stripe-signature", &format!("t={at},v0={}", tag(PLAIN, &[body])))]),
+        ("stripe", vec![header("stripe-signature", "t=,v1=")]),
+        ("shared", vec![header("x-token", "a plain secret of a sourc")]),
+        ("shared", vec![header("x-token", "")]),
+        ("shared", vec![]),
+    ];
+    for (source, headers) in &refused {
+        let reply = ingress.post(source, headers, body).expect(401);
+        assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+        assert!(!reply.body.contains(PLAIN));
+    }
+    ingress.post("nowhere", &shared, body).expect(404);
+    ingress.post("SHARED", &shared, body).expect(404);
+    assert_eq!(ingress.stored(), 4);
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_read() {
+    let mut ingress = Ingress::start();
+    let body = vec![b'x'; 1000];
+    ingress.post("standard", &standard("m", now(), &body), &body).expect(202);
+    let body = vec![b'x'; 1001];
+    ingress.post("standard", &standard("m2", now(), &body), &body).expect(413);
+    // Nothing but the length has arrived.
+    let announced = b"POST /v1/hooks/shared HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-token: x\r\n\
+                      content-length: 9000000\r\n\r\n";
+    ingress.recurd.send_raw(announced).expect(413);
+    // A length that is not announced counts as well.
+    let mut chunked = b"POST /v1/hooks/shared HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+                        transfer-encoding: chunked\r\n\r\n"
+        .to_vec();
+    for _ in 0..3 {
+        chunked.extend_from_slice(b"200\r\n");
+        chunked.extend_from_slice(&[b'x'; 512]);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    ingress.recurd.send_raw(&chunked).expect(413);
+    assert_eq!(ingress.stored(), 1);
+}
+
+#[test]
+fn what_came_before_is_acknowledged_and_not_dispatched_again() {
+    let mut ingress = Ingress::start();
+    let first = id(&ingress.post("standard", &standard("msg_1", now(), b"{}"), b"{}").expect(202));
+    let again = id(&ingress.post("standard", &standard("msg_1", now(), b"{}"), b"{}").expect(202));
+    assert_eq!(first, again);
+    // Also when it has been claimed, and when it is done.
+    for statement in [
+        "SELECT count(*) FROM recur.claim(providers => '{in}')",
+        "SELECT count(*) FROM recur.dispatches AS d, LATERAL recur.complete(d.id, d.attempt) WHERE d.status = 'running'",
+    ] {
+        assert_eq!(ingress.session().value::<i64>(statement, &[]), 1);
+        let again = ingress.post("standard", &standard("msg_1", now(), b"{}"), b"{}").expect(202);
+        assert_eq!(first, id(&again));
+    }
+    assert_eq!(ingress.stored(), 1);
+    // Another id, and the same id of another source, are other events.
+    ingress.post("standard", &standard("msg_2", now(), b"{}"), b"{}").expect(202);
+    let shared = [header("x-token", PLAIN), header("webhook-id", "msg_1")];
+    ingress.post("shared", &shared, b"{}").expect(202);
+    // Without an id there is nothing to remember.
+    for _ in 0..2 {
+        ingress.post("shared", &shared[..1], b"{}").expect(202);
+    }
+    assert_eq!(ingress.stored(), 5);
+}
