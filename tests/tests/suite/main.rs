@@ -5,6 +5,7 @@ mod actions;
 mod alerts;
 mod attacks;
 mod clients;
+mod deliveries;
 mod dispatch;
 mod execution;
 mod history;

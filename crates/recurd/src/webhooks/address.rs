@@ -116,8 +116,8 @@ impl Policy {
         }
     }
 
-    /// May a delivery go to this URL? An address in it is vetted here, since no resolver is asked for it; a name when it
-    /// is resolved.
+    /// May a delivery go to this URL? An address in it is vetted here, since no resolver is asked for it; a name is
+    /// vetted when it is resolved.
     ///
     /// # Errors
     /// With the reason, if not.

@@ -76,7 +76,12 @@ impl Reporter {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.send(batch).await {
-                Err(Failure::Unavailable(_) | Failure::Busy) if Instant::now() < until => {}
+                Err(failure @ (Failure::Unavailable(_) | Failure::Busy))
+                    if Instant::now() < until =>
+                {
+                    let reports = batch.len();
+                    tracing::warn!(event = "webhook.report_delayed", reports, %failure);
+                }
                 result => return result,
             }
             tokio::time::sleep(pause).await;

@@ -96,9 +96,20 @@ fn nothing_connects_to_what_is_not_public() {
     let mut site = Site::start();
     // Neither a proxy of the environment nor plain HTTP, which is allowed here, opens a way.
     let proxy = format!("http://127.0.0.1:{port}");
-    let environment = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-        .map(|name| (name, proxy.as_str()));
-    let recurd = site.deliver("recurd", &site.config("allow_http = true", ""), &environment);
+    let environment = [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ]
+    .map(|name| (name, proxy.as_str()));
+    let recurd = site.deliver(
+        "recurd",
+        &site.config("allow_http = true", ""),
+        &environment,
+    );
     let mut hosts: Vec<String> = HOSTS.map(str::to_owned).to_vec();
     hosts.extend(local_names());
     let mut attempts = 0;
@@ -118,11 +129,18 @@ fn nothing_connects_to_what_is_not_public() {
             }
         }
     }
-    assert!(attempts >= 120 && sent.len() > 60, "{attempts} {}", sent.len());
+    assert!(
+        attempts >= 120 && sent.len() > 60,
+        "{attempts} {}",
+        sent.len()
+    );
     for (id, url) in &sent {
         site.wait_for(*id, "failed");
         let error = site.error(*id);
-        assert!(error.starts_with("refused: ") || error.contains("no public address"), "{url}: {error}");
+        assert!(
+            error.starts_with("refused: ") || error.contains("no public address"),
+            "{url}: {error}"
+        );
     }
     let connections = receiver.connections() + on_6.as_ref().map_or(0, Receiver::connections);
     assert_eq!(connections, 0, "{}", recurd.log());
@@ -157,19 +175,28 @@ fn a_network_of_the_operators_choice_is_open() {
     );
     site.wait_for(id, "completed");
     let received = &receiver.received()[0];
-    assert_eq!((received.path.as_str(), received.header("x-mine")), ("/mine", Some("yes")));
+    assert_eq!(
+        (received.path.as_str(), received.header("x-mine")),
+        ("/mine", Some("yes"))
+    );
     super::verify(&secret, received);
 
     // While the secret is rotated, receivers with either of them accept.
-    let new: String = site.session.value("SELECT recur.rotate_webhook_secret('mine')", &[]);
-    let id: Uuid =
-        site.session.value("SELECT recur.enqueue_webhook(endpoint => 'mine', payload => '{}')", &[]);
+    let new: String = site
+        .session
+        .value("SELECT recur.rotate_webhook_secret('mine')", &[]);
+    let id: Uuid = site.session.value(
+        "SELECT recur.enqueue_webhook(endpoint => 'mine', payload => '{}')",
+        &[],
+    );
     site.wait_for(id, "completed");
     let received = &receiver.received()[1];
     for secret in [&secret, &new] {
         super::verify(secret, received);
     }
     eventually("two signatures", || {
-        received.header("webhook-signature").is_some_and(|text| text.matches("v1,").count() == 2)
+        received
+            .header("webhook-signature")
+            .is_some_and(|text| text.matches("v1,").count() == 2)
     });
 }

@@ -1,9 +1,10 @@
 //! Receivers that answer slowly, never, with anything but success, with megabytes or garbage, or hang up.
 
 use super::Site;
+use chrono::Utc;
 use pg_recur_tests::receiver::{Reaction, Receiver};
-use pg_recur_tests::eventually;
-use std::time::{Duration, Instant};
+use pg_recur_tests::{eventually, eventually_some};
+use std::time::Duration;
 
 /// One endpoint for each kind of answer, whose path is its name.
 fn react(path: &str) -> Reaction {
@@ -21,11 +22,13 @@ fn react(path: &str) -> Reaction {
             let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nfirst".to_vec();
             Reaction::AnswerSlowly(head, Duration::from_secs(20), b"late".to_vec())
         }
-        "/short" => Reaction::AnswerAndClose(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort".to_vec()),
-        "/large" => Reaction::status(200, "", &"x".repeat(8 * 1024 * 1024)),
-        "/binary" => {
-            Reaction::Answer(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nx-odd: \xff\xfe\r\n\r\na\0\xff".to_vec())
+        "/short" => {
+            Reaction::AnswerAndClose(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort".to_vec())
         }
+        "/large" => Reaction::status(200, "", &"x".repeat(8 * 1024 * 1024)),
+        "/binary" => Reaction::Answer(
+            b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nx-odd: \xff\xfe\r\n\r\na\0\xff".to_vec(),
+        ),
         "/zipped" => Reaction::status(200, "content-encoding: gzip\r\n", "not zipped at all"),
         other => panic!("{other} is not for receivers"),
     }
@@ -68,7 +71,8 @@ fn each_answer_has_its_outcome() {
     }
     let _recurd = site.deliver("recurd", &site.config("", &endpoints), &[]);
     let failed = failing.map(|(name, expected)| (site.enqueue(name, "{}", 1), name, expected));
-    let delivered = succeeding.map(|(name, path, expected)| (site.enqueue(name, "{}", 1), name, path, expected));
+    let delivered = succeeding
+        .map(|(name, path, expected)| (site.enqueue(name, "{}", 1), name, path, expected));
     for (id, name, expected) in failed {
         site.wait_for(id, "failed");
         let error = site.error(id);
@@ -82,7 +86,10 @@ fn each_answer_has_its_outcome() {
     }
     // Redirects are not followed, and nothing was sent twice.
     let expected = failing.len() + succeeding.len();
-    assert_eq!((receiver.count(), receiver.ids().len()), (expected, expected));
+    assert_eq!(
+        (receiver.count(), receiver.ids().len()),
+        (expected, expected)
+    );
 }
 
 #[test]
@@ -93,7 +100,9 @@ fn who_is_gone_gets_nothing_more() {
     let id = site.enqueue("a", "{}", 5);
     receiver.wait_for(1);
     eventually("an event says so", || {
-        site.session.count("recur.events WHERE kind = 'endpoint.disabled'") == 1
+        site.session
+            .count("recur.events WHERE kind = 'endpoint.disabled'")
+            == 1
     });
     let status = site.status(id);
     assert_ne!(status, "completed");
@@ -103,25 +112,34 @@ fn who_is_gone_gets_nothing_more() {
     assert_eq!(receiver.count(), 1);
 }
 
+/// Far from the first pause of a failure, which is seconds.
 #[test]
 fn who_asks_for_time_gets_it() {
-    for status in [429, 503] {
-        let started = std::sync::Mutex::new(None);
-        let receiver = Receiver::start(move |_| {
-            let mut started = started.lock().unwrap();
-            if started.is_some() {
-                return Reaction::ok();
-            }
-            *started = Some(Instant::now());
-            Reaction::status(status, "retry-after: 3\r\n", "")
-        });
+    let in_half_an_hour = Utc::now() + Duration::from_secs(1800);
+    let date = in_half_an_hour
+        .format("%a, %d %b %Y %H:%M:%S GMT")
+        .to_string();
+    for (status, retry_after, minutes) in [
+        (429, "1800", 25..=31),
+        (503, "1800", 25..=31),
+        (503, date.as_str(), 20..=31),
+        (500, "1800", -1..=1),
+        (429, "99999999999", 50..=24 * 60 + 1),
+    ] {
+        let headers = format!("retry-after: {retry_after}\r\n");
+        let receiver = Receiver::start(move |_| Reaction::status(status, &headers, ""));
         let mut site = Site::start();
         let _recurd = site.deliver_to(&receiver);
         let id = site.enqueue("a", "{}", 5);
         receiver.wait_for(1);
-        let first = Instant::now();
-        site.wait_for(id, "completed");
-        assert!(first.elapsed() > Duration::from_millis(2500), "{status}: {:?}", first.elapsed());
-        assert_eq!(receiver.count(), 2);
+        let waits: i32 = eventually_some("it is to be tried again", || {
+            let rows = site.session.rows(
+                "SELECT (EXTRACT(epoch FROM available_at - now()) / 60)::int FROM recur.dispatches
+                  WHERE id = $1 AND status = 'pending' AND attempt > 0",
+                &[&id],
+            );
+            rows.first().map(|row| row.get(0))
+        });
+        assert!(minutes.contains(&waits), "{status} {retry_after}: {waits}");
     }
 }

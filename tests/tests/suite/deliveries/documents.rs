@@ -9,7 +9,9 @@ use std::process::Command;
 fn block(language: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/webhooks.md");
     let text = std::fs::read_to_string(path).unwrap();
-    let (_, rest) = text.split_once(&format!("```{language}\n")).expect("a block");
+    let (_, rest) = text
+        .split_once(&format!("```{language}\n"))
+        .expect("a block");
     rest.split_once("```").expect("its end").0.to_owned()
 }
 
@@ -20,7 +22,11 @@ fn write(folder: &Path, received: &Received) {
         .iter()
         .map(|(name, value)| (name.clone(), value.clone().into()))
         .collect();
-    std::fs::write(folder.join("headers"), serde_json::Value::from(headers).to_string()).unwrap();
+    std::fs::write(
+        folder.join("headers"),
+        serde_json::Value::from(headers).to_string(),
+    )
+    .unwrap();
     std::fs::write(folder.join("body"), &received.body).unwrap();
 }
 

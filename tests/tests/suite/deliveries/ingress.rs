@@ -2,8 +2,8 @@
 
 use super::{SECRET, Site};
 use hmac::{Hmac, KeyInit, Mac};
-use pg_recur_tests::recurd::{Recurd, Reply};
 use pg_recur_tests::Session;
+use pg_recur_tests::recurd::{Recurd, Reply};
 use sha2::Sha256;
 use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
@@ -16,7 +16,10 @@ struct Ingress {
 }
 
 fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs() as i64
 }
 
 fn tag(secret: &str, parts: &[&[u8]]) -> String {
@@ -24,14 +27,25 @@ fn tag(secret: &str, parts: &[&[u8]]) -> String {
     for part in parts {
         mac.update(part);
     }
-    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    mac.finalize()
+        .into_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn standard(id: &str, at: i64, body: &[u8]) -> Vec<(String, String)> {
-    let signature = standardwebhooks::Webhook::new(SECRET).unwrap().sign(id, at, body).unwrap();
-    [("webhook-id", id), ("webhook-timestamp", &at.to_string()), ("webhook-signature", &signature)]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .to_vec()
+    let signature = standardwebhooks::Webhook::new(SECRET)
+        .unwrap()
+        .sign(id, at, body)
+        .unwrap();
+    [
+        ("webhook-id", id),
+        ("webhook-timestamp", &at.to_string()),
+        ("webhook-signature", &signature),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
 }
 
 impl Ingress {
@@ -51,7 +65,10 @@ impl Ingress {
                  action_type = \"{name}:event\"\nmax_body_bytes = 1000\nsecret_file = {secret:?}\n"
             ));
         }
-        let text = text.replace("scheme = \"shared-secret\"", "scheme = \"shared-secret\"\nheader = \"x-token\"");
+        let text = text.replace(
+            "scheme = \"shared-secret\"",
+            "scheme = \"shared-secret\"\nheader = \"x-token\"",
+        );
         let recurd = Recurd::start(&site.cluster, "app", &text);
         Ingress { recurd, site }
     }
@@ -83,7 +100,11 @@ impl Ingress {
 
 #[track_caller]
 fn id(reply: &Reply) -> Uuid {
-    reply.json()["id"].as_str().expect("an id").parse().expect("a uuid")
+    reply.json()["id"]
+        .as_str()
+        .expect("an id")
+        .parse()
+        .expect("a uuid")
 }
 
 fn header(name: &str, value: &str) -> (String, String) {
@@ -94,16 +115,25 @@ fn header(name: &str, value: &str) -> (String, String) {
 fn a_body_is_stored_byte_for_byte() {
     let mut ingress = Ingress::start();
     let body: Vec<u8> = (0..=255).collect();
-    let reply = ingress.post("standard", &standard("msg_1", now(), &body), &body).expect(202);
+    // The other implementation signs text only.
+    let signature = format!("sha256={}", tag(PLAIN, &[&body]));
+    let headers = [
+        header("x-hub-signature-256", &signature),
+        header("x-github-delivery", "d1"),
+    ];
+    let reply = ingress.post("github", &headers, &body).expect(202);
     let row = &ingress.session().rows(
         "SELECT raw_payload, trigger, provider, action_type, metadata ->> 'content_type',
-                payload #>> '{headers,webhook-id}', owner, created_at > now() - interval '1 minute'
+                payload #>> '{headers,x-github-delivery}', owner, created_at > now() - interval '1 minute'
            FROM recur.dispatches WHERE id = $1",
         &[&id(&reply)],
     )[0];
     assert_eq!(row.get::<_, Vec<u8>>(0), body);
     let texts: Vec<String> = (1..7).map(|column| row.get(column)).collect();
-    assert_eq!(texts, ["webhook", "in", "standard:event", "text/x-odd", "msg_1", "hooks"]);
+    assert_eq!(
+        texts,
+        ["webhook", "in", "github:event", "text/x-odd", "d1", "hooks"]
+    );
     assert!(row.get::<_, bool>(7));
 }
 
@@ -113,7 +143,10 @@ fn every_scheme_accepts_its_own_and_nothing_else() {
     let body = br#"{"id": "evt_1", "n": 1e400}"#;
     let at = now().to_string();
     let github = vec![
-        header("x-hub-signature-256", &format!("sha256={}", tag(PLAIN, &[body]))),
+        header(
+            "x-hub-signature-256",
+            &format!("sha256={}", tag(PLAIN, &[body])),
+        ),
         header("x-github-delivery", "d1"),
     ];
     let stripe = |at: &str| {
@@ -131,8 +164,13 @@ fn every_scheme_accepts_its_own_and_nothing_else() {
         ingress.post(source, headers, body).expect(202);
     }
     assert_eq!(ingress.stored(), 4);
-    let texts = ingress.session().texts("SELECT payload::text FROM recur.dispatches", &[]);
-    assert!(!texts.concat().contains(PLAIN), "a shared secret is not stored");
+    let texts = ingress
+        .session()
+        .texts("SELECT payload::text FROM recur.dispatches", &[]);
+    assert!(
+        !texts.concat().contains(PLAIN),
+        "a shared secret is not stored"
+    );
 
     let late = (now() - 400).to_string();
     let refused = [
@@ -141,22 +179,53 @@ fn every_scheme_accepts_its_own_and_nothing_else() {
         ("standard", standard("msg.2", now(), body)),
         ("standard", standard("msg_2", now(), b"another body")),
         ("standard", standard("msg_2", now(), body)[1..].to_vec()),
-        ("standard", [standard("msg_2", now(), body), standard("msg_2", now(), body)].concat()),
+        (
+            "standard",
+            [
+                standard("msg_2", now(), body),
+                standard("msg_2", now(), body),
+            ]
+            .concat(),
+        ),
         ("standard", github.clone()),
         ("standard", vec![]),
-        ("github", vec![header("x-hub-signature-256", &format!("sha256={}", tag("other", &[body])))]),
-        ("github", vec![header("x-hub-signature", &format!("sha1={}", tag(PLAIN, &[body])))]),
+        (
+            "github",
+            vec![header(
+                "x-hub-signature-256",
+                &format!("sha256={}", tag("other", &[body])),
+            )],
+        ),
+        (
+            "github",
+            vec![header(
+                "x-hub-signature",
+                &format!("sha1={}", tag(PLAIN, &[body])),
+            )],
+        ),
         ("github", shared.clone()),
         ("stripe", stripe(&late)),
-        ("stripe", vec![header("stripe-signature", &format!("t={at},v0={}", tag(PLAIN, &[body])))]),
+        (
+            "stripe",
+            vec![header(
+                "stripe-signature",
+                &format!("t={at},v0={}", tag(PLAIN, &[body])),
+            )],
+        ),
         ("stripe", vec![header("stripe-signature", "t=,v1=")]),
-        ("shared", vec![header("x-token", "a plain secret of a sourc")]),
+        (
+            "shared",
+            vec![header("x-token", "a plain secret of a sourc")],
+        ),
         ("shared", vec![header("x-token", "")]),
         ("shared", vec![]),
     ];
     for (source, headers) in &refused {
         let reply = ingress.post(source, headers, body).expect(401);
-        assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+        assert_eq!(
+            reply.header("content-type"),
+            Some("application/problem+json")
+        );
         assert!(!reply.body.contains(PLAIN));
     }
     ingress.post("nowhere", &shared, body).expect(404);
@@ -168,11 +237,16 @@ fn every_scheme_accepts_its_own_and_nothing_else() {
 fn what_is_too_large_is_refused_before_it_is_read() {
     let mut ingress = Ingress::start();
     let body = vec![b'x'; 1000];
-    ingress.post("standard", &standard("m", now(), &body), &body).expect(202);
+    ingress
+        .post("standard", &standard("m", now(), &body), &body)
+        .expect(202);
     let body = vec![b'x'; 1001];
-    ingress.post("standard", &standard("m2", now(), &body), &body).expect(413);
+    ingress
+        .post("standard", &standard("m2", now(), &body), &body)
+        .expect(413);
     // Nothing but the length has arrived.
-    let announced = b"POST /v1/hooks/shared HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-token: x\r\n\
+    let announced =
+        b"POST /v1/hooks/shared HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-token: x\r\n\
                       content-length: 9000000\r\n\r\n";
     ingress.recurd.send_raw(announced).expect(413);
     // A length that is not announced counts as well.
@@ -192,21 +266,30 @@ fn what_is_too_large_is_refused_before_it_is_read() {
 #[test]
 fn what_came_before_is_acknowledged_and_not_dispatched_again() {
     let mut ingress = Ingress::start();
-    let first = id(&ingress.post("standard", &standard("msg_1", now(), b"{}"), b"{}").expect(202));
-    let again = id(&ingress.post("standard", &standard("msg_1", now(), b"{}"), b"{}").expect(202));
+    let first = id(&ingress
+        .post("standard", &standard("msg_1", now(), b"{}"), b"{}")
+        .expect(202));
+    let again = id(&ingress
+        .post("standard", &standard("msg_1", now(), b"{}"), b"{}")
+        .expect(202));
     assert_eq!(first, again);
     // Also when it has been claimed, and when it is done.
     for statement in [
         "SELECT count(*) FROM recur.claim(providers => '{in}')",
-        "SELECT count(*) FROM recur.dispatches AS d, LATERAL recur.complete(d.id, d.attempt) WHERE d.status = 'running'",
+        "SELECT count(*) FROM recur.dispatches AS d, LATERAL recur.complete(d.id, d.attempt)
+          WHERE d.status = 'running'",
     ] {
         assert_eq!(ingress.session().value::<i64>(statement, &[]), 1);
-        let again = ingress.post("standard", &standard("msg_1", now(), b"{}"), b"{}").expect(202);
+        let again = ingress
+            .post("standard", &standard("msg_1", now(), b"{}"), b"{}")
+            .expect(202);
         assert_eq!(first, id(&again));
     }
     assert_eq!(ingress.stored(), 1);
     // Another id, and the same id of another source, are other events.
-    ingress.post("standard", &standard("msg_2", now(), b"{}"), b"{}").expect(202);
+    ingress
+        .post("standard", &standard("msg_2", now(), b"{}"), b"{}")
+        .expect(202);
     let shared = [header("x-token", PLAIN), header("webhook-id", "msg_1")];
     ingress.post("shared", &shared, b"{}").expect(202);
     // Without an id there is nothing to remember.

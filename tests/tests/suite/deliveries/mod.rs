@@ -128,7 +128,8 @@ impl Site {
 
     #[track_caller]
     fn status(&mut self, id: Uuid) -> String {
-        self.session.value("SELECT status FROM recur.dispatches WHERE id = $1", &[&id])
+        self.session
+            .value("SELECT status FROM recur.dispatches WHERE id = $1", &[&id])
     }
 
     #[track_caller]
@@ -147,8 +148,9 @@ impl Site {
 
     #[track_caller]
     fn error(&mut self, id: Uuid) -> String {
-        let error: Option<String> =
-            self.session.value("SELECT error FROM recur.dispatches WHERE id = $1", &[&id]);
+        let error: Option<String> = self
+            .session
+            .value("SELECT error FROM recur.dispatches WHERE id = $1", &[&id]);
         error.unwrap_or_default()
     }
 }
