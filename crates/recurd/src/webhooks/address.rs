@@ -148,7 +148,7 @@ impl Policy {
             let rest = lower.strip_suffix(*suffix);
             rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
-        if LOCAL_NAMES.iter().any(|suffix| is_local(&suffix)) {
+        if LOCAL_NAMES.iter().any(is_local) {
             return Err(Refusal::LocalName(name.to_owned()));
         }
         Ok(())
