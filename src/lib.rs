@@ -16,6 +16,7 @@ mod queue;
 mod recovery;
 mod requests;
 mod runtime;
+mod webhooks;
 mod workers;
 
 use pgrx::prelude::*;
@@ -159,9 +160,19 @@ extension_sql_file!(
     requires = ["journey_tables"]
 );
 extension_sql_file!(
+    "../sql/webhooks/tables.sql",
+    name = "webhook_tables",
+    requires = ["journey_functions"]
+);
+extension_sql_file!(
+    "../sql/webhooks/functions.sql",
+    name = "webhook_functions",
+    requires = ["webhook_tables"]
+);
+extension_sql_file!(
     "../sql/inspect/preview.sql",
     name = "preview",
-    requires = ["journey_functions"]
+    requires = ["webhook_functions"]
 );
 extension_sql_file!(
     "../sql/commands/import_pg_cron.sql",

@@ -17,6 +17,7 @@ const LAYERS: [&[&str]; 5] = [
         "commands",
         "execution",
         "journeys",
+        "webhooks",
         "alerts",
         "history",
         "inspect",

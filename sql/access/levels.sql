@@ -20,7 +20,9 @@ AS $$
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
             'backfill', 'enqueue', 'receive', 'reassign_owner', 'forget_subject', 'set_journey', 'drop_journey',
-            'schedule_journey', 'create_many', 'begin_request', 'finish_request'])
+            'schedule_journey', 'create_many', 'begin_request', 'finish_request', 'create_endpoint',
+            'update_endpoint', 'drop_endpoint', 'rotate_webhook_secret', 'resume_endpoint', 'create_webhook',
+            'enqueue_webhook'])
          WHERE functions_of.level IN ('author', 'sql', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql',
@@ -37,11 +39,15 @@ AS $$
          WHERE functions_of.level IN ('consumer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['clock', 'help'])
-         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'ticker', 'admin')
+         WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'ticker', 'deliverer', 'admin')
         UNION ALL
         SELECT 'owner_name' WHERE functions_of.level = 'monitor'
         UNION ALL
         SELECT 'tick' WHERE functions_of.level IN ('ticker', 'admin')
+        UNION ALL
+        -- What is claimed comes with the signing secrets of all owners.
+        SELECT unnest(ARRAY['route_webhooks', 'claim_webhooks', 'extend_webhook', 'release_webhook', 'report_webhook'])
+         WHERE functions_of.level IN ('deliverer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['stats', 'workers', 'metrics']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL
@@ -63,11 +69,11 @@ AS $$
     SELECT CASE
         WHEN level IN ('reader', 'author', 'consumer', 'sql')
             THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings,handlers,'
-                 'runs}'::text[]
+                 'runs,webhook_endpoints}'::text[]
         WHEN level = 'monitor' THEN '{monitoring,stats,workers,settings}'
         WHEN level = 'admin'
             THEN '{recurring_actions,dispatches,events,contexts,overview,dead_letters,journeys,settings,monitoring,'
-                 'stats,workers,quotas,handlers,runs}'
+                 'stats,workers,quotas,handlers,runs,webhook_endpoints}'
         ELSE '{}' END
 $$;
 COMMENT ON FUNCTION recur_internal.views_of IS 'Internal: the views that a level of recur.grant_access may read';
@@ -79,7 +85,8 @@ CREATE FUNCTION recur_internal.access_problems(
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT '22023', format('invalid level "%s": must be reader, author, consumer, sql, monitor, ticker or admin',
+    SELECT '22023', format('invalid level "%s": must be reader, author, consumer, sql, monitor, ticker, '
+                           'deliverer or admin',
                            coalesce(access_problems.level, 'NULL')),
            'docs/security.md has what each level may do.'
      WHERE recur_internal.functions_of(coalesce(access_problems.level, '')) = '{}'
@@ -109,7 +116,8 @@ COMMENT ON TABLE recur_internal.levels IS 'The levels that recur.grant_access ha
 COMMENT ON COLUMN recur_internal.levels.role IS 'The role, by its oid in this cluster';
 COMMENT ON COLUMN recur_internal.levels.name IS
     'The name of the role when the row was written; a restore finds the role by it';
-COMMENT ON COLUMN recur_internal.levels.level IS 'reader, author, consumer, sql, monitor, ticker or admin';
+COMMENT ON COLUMN recur_internal.levels.level IS
+    'reader, author, consumer, sql, monitor, ticker, deliverer or admin';
 -- Levels of dropped roles are not dumped: in another cluster a role of the same name would get them.
 SELECT pg_catalog.pg_extension_config_dump('recur_internal.levels',
                                            'WHERE role IN (SELECT r.oid FROM pg_catalog.pg_roles AS r)');
@@ -183,7 +191,8 @@ $$;
 COMMENT ON FUNCTION recur.grant_access IS
     'Grants a role a level: reader (looks), author (defines actions), consumer (runs dispatches), '
     'sql (author, and makes the database run SQL), monitor (sees counts '
-    'and workers), ticker (calls recur.tick) or admin (everything, of all owners)';
+    'and workers), ticker (calls recur.tick), deliverer (delivers webhooks of all owners) or admin (everything, of all '
+    'owners)';
 
 CREATE FUNCTION recur.revoke_access(role name) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER

@@ -76,6 +76,7 @@ CREATE FUNCTION recur.create(
     max_runtime    interval    DEFAULT NULL,
     max_silence    interval    DEFAULT NULL,
     keep_history   text        DEFAULT NULL,
+    endpoint       text        DEFAULT NULL,
     enabled        boolean     DEFAULT NULL,
     paused_reason  text        DEFAULT NULL,
     on_existing    text        DEFAULT NULL

@@ -57,6 +57,7 @@ CREATE TABLE recur_internal.definitions (
     max_runtime    interval,
     max_silence    interval,
     keep_history   text           NOT NULL,
+    endpoint       text,
     journey        text,
     journey_version text,
     start_state    text,
@@ -175,6 +176,8 @@ COMMENT ON COLUMN recur_internal.definitions.max_silence IS
     'An alarm is raised if no dispatch has been completed for this time, while the action is enabled';
 COMMENT ON COLUMN recur_internal.definitions.keep_history IS
     'Which finished dispatches are kept, until recur.retention removes them: all, failures or none';
+COMMENT ON COLUMN recur_internal.definitions.endpoint IS
+    'Where webhooks of the action are delivered; where there is none, to the endpoints whose patterns match';
 COMMENT ON COLUMN recur_internal.definitions.journey IS 'The journey that recur.schedule_journey scheduled';
 COMMENT ON COLUMN recur_internal.definitions.journey_version IS 'The version of the journey';
 COMMENT ON COLUMN recur_internal.definitions.start_state IS 'The state of the journey in which each run starts';

@@ -12,6 +12,7 @@ SELECT d.id, d.name, d.namespace, d.tenant, d.subject, d.duplicate, recur_intern
        d.max_attempts, d.retry_backoff, d.lease, d.priority, d.lock_group, d.notify_channel,
        d.primary_agent, d.fallback_agent, d.fallback_after, d.contact, d.mute, d.mute_interval,
        d.error_threshold, d.record_events, d.late_after, d.max_runtime, d.max_silence, d.keep_history,
+       d.endpoint,
        CASE WHEN t.enabled THEN least(t.next_ahead, t.next_run_at) END AS next_run_at,
        CASE WHEN t.next_ahead IS NULL THEN t.last_run_at ELSE t.ran_at END AS last_run_at,
        t.run_count, p.completed_count, p.failed_count, p.interactive_count,

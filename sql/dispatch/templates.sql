@@ -9,7 +9,7 @@ SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_i
        d.dedup_key, d.primary_agent, d.fallback_agent,
        CASE WHEN d.fallback_agent IS NOT NULL THEN d.fallback_after END AS fallback_after,
        d.priority, d.lock_group, d.notify_channel, d.record_events, d.max_attempts,
-       nullif(d.lease, recur_internal.default_lease()) AS lease
+       nullif(d.lease, recur_internal.default_lease()) AS lease, d.endpoint
   FROM recur_internal.definitions AS d;
 COMMENT ON VIEW recur_internal.dispatch_templates IS 'Internal: what each dispatch of an action is made of';
 COMMENT ON COLUMN recur_internal.dispatch_templates.definition IS 'Where the definition is stored';

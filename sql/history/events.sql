@@ -20,7 +20,9 @@ CREATE TABLE recur_internal.events (
         'occurrence.dispatched', 'occurrence.skipped', 'dispatch.recovered', 'dispatch.completed', 'dispatch.failed',
         'dispatch.cancelled', 'dispatch.retrying', 'dispatch.triggered', 'owner.notified', 'action.resolved',
         'alarm.raised', 'alarm.over', 'subject.forgotten',
-        'journey.stored', 'journey.changed', 'journey.dropped'))
+        'journey.stored', 'journey.changed', 'journey.dropped',
+        'endpoint.created', 'endpoint.changed', 'endpoint.dropped', 'endpoint.paused', 'endpoint.resumed',
+        'endpoint.disabled'))
 ) PARTITION BY LIST (partition);
 CREATE INDEX events_by_id ON recur_internal.events (id);
 CREATE INDEX events_of_action ON recur_internal.events (action_id, at);

@@ -6,7 +6,7 @@ CREATE FUNCTION recur.help(INOUT topic text DEFAULT NULL, OUT call text, OUT pur
 AS $$
 #variable_conflict use_column
 DECLARE
-    topics CONSTANT text[] := '{define,look,run,sql,consume,journeys,operate,more}';
+    topics CONSTANT text[] := '{define,look,run,sql,consume,journeys,webhooks,operate,more}';
 BEGIN
     IF help.topic <> ALL (topics) THEN
         RAISE invalid_parameter_value USING
@@ -25,6 +25,9 @@ BEGIN
                ('consume', '{claim,complete,fail,extend,release,cancel,retry,complete_many,fail_many,'
                            'fail_interactive}'),
                ('journeys', '{set_journey,schedule_journey,drop_journey}'),
+               ('webhooks', '{create_webhook,enqueue_webhook,create_endpoint,update_endpoint,rotate_webhook_secret,'
+                            'resume_endpoint,drop_endpoint,route_webhooks,claim_webhooks,report_webhook,'
+                            'extend_webhook,release_webhook}'),
                ('operate', '{doctor,metrics,recover,purge,grant_access,revoke_access,set_setting,reset_setting,'
                            'set_quota,reassign_owner,forget_subject,arm,expect_move,mark_test_database,set_clock,'
                            'clock}')
@@ -49,5 +52,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION recur.help IS
-    'The functions by topic, with the arguments that each needs: define, look, run, sql, consume, journeys or operate; '
+    'The functions by topic, with the arguments that each needs: define, look, run, sql, consume, journeys, webhooks '
+    'or operate; '
     'docs/sql-reference.md has all arguments';

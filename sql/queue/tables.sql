@@ -35,6 +35,7 @@ CREATE TABLE recur_internal.live_dispatches (
     lease_expires_at timestamptz,
     context_version  int,
     action_id        uuid,
+    parent_id        uuid,
     status           text        NOT NULL DEFAULT 'pending',
     claimed_by       text,
     trigger          text        NOT NULL,
@@ -59,6 +60,7 @@ CREATE TABLE recur_internal.live_dispatches (
     errors           jsonb,
     name             text,
     labels           jsonb,
+    endpoint         text,
     fallback_after   interval,
     extended_at      timestamptz,
     updated_at       timestamptz,
@@ -95,6 +97,15 @@ CREATE UNIQUE INDEX live_dispatches_one_of_a_group_runs ON recur_internal.live_d
 -- A key of one owner says nothing to another. Running dispatches are there for recur.receive.
 CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key, owner_id)
     WHERE dedup_key IS NOT NULL;
+-- Webhooks: those that have no endpoint yet, those that wait for their endpoint, and those that are being delivered.
+-- The backlog of one endpoint is out of the way of every other.
+CREATE INDEX live_dispatches_to_route ON recur_internal.live_dispatches (available_at)
+    WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL;
+CREATE INDEX live_dispatches_to_deliver
+    ON recur_internal.live_dispatches (owner_id, endpoint, priority DESC, available_at, created_at)
+    WHERE status <> 'running' AND endpoint IS NOT NULL;
+CREATE INDEX live_dispatches_delivering ON recur_internal.live_dispatches (endpoint, owner_id)
+    WHERE status = 'running' AND endpoint IS NOT NULL;
 -- Rows of a queue come and go: vacuum must keep up.
 ALTER TABLE recur_internal.live_dispatches SET (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
@@ -177,6 +188,10 @@ COMMENT ON COLUMN recur_internal.live_dispatches.created_at IS
     'When the dispatch was written: at its occurrence, or before it if the dispatch was staged';
 COMMENT ON COLUMN recur_internal.live_dispatches.labels IS
     'Strings to find an enqueued dispatch by: a flat JSON object; NULL for a dispatch of an action';
+COMMENT ON COLUMN recur_internal.live_dispatches.endpoint IS
+    'Where a webhook is delivered; NULL until it is routed';
+COMMENT ON COLUMN recur_internal.live_dispatches.parent_id IS
+    'The dispatch that went to several endpoints, of which this one goes to one; NULL for any other';
 COMMENT ON COLUMN recur_internal.live_dispatches.fallback_after IS
     'How long the dispatch waits for the primary agent alone; NULL without a fallback';
 COMMENT ON COLUMN recur_internal.live_dispatches.extended_at IS

@@ -12,6 +12,7 @@ mod permits;
 pub mod pooler;
 mod programs;
 pub mod queue;
+pub mod receiver;
 pub mod recurd;
 mod server;
 mod session;

@@ -4,11 +4,12 @@ use crate::Error;
 use crate::options::{Mode, Options};
 use crate::tls::client_config;
 use rustls::ClientConfig;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Config, Connection, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// For one host's TCP connection, where the connection string has no `connect_timeout`.
@@ -67,10 +68,19 @@ impl Connector {
 
     /// Connects, and drives the connection in a task of its own, which ends with it.
     pub async fn open(&self) -> Result<(Client, JoinHandle<()>), Error> {
+        self.open_listening(|| {}).await
+    }
+
+    /// The same, and calls `notified` for each notification of the channels that the session listens to.
+    pub async fn open_listening(
+        &self,
+        notified: impl Fn() + Send + Sync + 'static,
+    ) -> Result<(Client, JoinHandle<()>), Error> {
         let (client, connection) = self.connect().await?;
         let driver = tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::warn!(%error, "a connection has ended");
+            match drive(connection, notified).await {
+                Error::Disconnected => {}
+                error => tracing::warn!(%error, "a connection has ended"),
             }
         });
         Ok((client, driver))
@@ -82,6 +92,24 @@ impl Connector {
             Err(_) => Err(Error::Timeout),
         }
     }
+}
+
+/// Lets the connection work until it ends.
+pub(crate) async fn drive(
+    mut connection: Connection<Socket, Stream>,
+    notified: impl Fn() + Sync,
+) -> Error {
+    std::future::poll_fn(|context| {
+        loop {
+            match std::task::ready!(connection.poll_message(context)) {
+                Some(Ok(AsyncMessage::Notification(_))) => notified(),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(error.into()),
+                None => return Poll::Ready(Error::Disconnected),
+            }
+        }
+    })
+    .await
 }
 
 /// An address without a name is its own name: tokio-postgres makes no TLS connection without one.

@@ -1,13 +1,11 @@
 //! The consumer's connection, replaced whenever it is lost.
 
-use crate::connector::{Connector, Stream};
+use crate::connector::{Connector, drive};
 use crate::{Error, Session, events};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio_postgres::{AsyncMessage, Connection, Socket};
 use tokio_util::task::AbortOnDropHandle;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -101,23 +99,8 @@ impl Keeper {
             std::future::pending::<Result<Infallible, Error>>().await
         };
         tokio::select! {
-            end = self.drive(connection) => end,
+            end = drive(connection, || self.wakeup.notify_one()) => end,
             Err(error) = start => error,
         }
-    }
-
-    /// Lets the connection work until it ends.
-    async fn drive(&self, mut connection: Connection<Socket, Stream>) -> Error {
-        std::future::poll_fn(|context| {
-            loop {
-                match std::task::ready!(connection.poll_message(context)) {
-                    Some(Ok(AsyncMessage::Notification(_))) => self.wakeup.notify_one(),
-                    Some(Ok(_)) => {}
-                    Some(Err(error)) => return Poll::Ready(error.into()),
-                    None => return Poll::Ready(Error::Disconnected),
-                }
-            }
-        })
-        .await
     }
 }

@@ -183,7 +183,7 @@ fn seconds(length: TimeDelta) -> f64 {
 }
 
 /// A number from 0 to 1 that depends on the dispatch and the attempt alone: the mixing function of SplitMix64.
-fn fraction(dispatch: Uuid, attempt: i32) -> f64 {
+pub(crate) fn fraction(dispatch: Uuid, attempt: i32) -> f64 {
     let (high, low) = dispatch.as_u64_pair();
     let mut hash = high ^ low.rotate_left(32);
     hash ^= u64::from(attempt.unsigned_abs()).wrapping_mul(0x9e37_79b9_7f4a_7c15);

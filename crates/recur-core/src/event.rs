@@ -65,6 +65,18 @@ choice! {
         JourneyChanged = "journey.changed",
         /// A journey was deleted.
         JourneyDropped = "journey.dropped",
+        /// An endpoint was created.
+        EndpointCreated = "endpoint.created",
+        /// An endpoint was changed, or its signing secret was.
+        EndpointChanged = "endpoint.changed",
+        /// An endpoint was deleted.
+        EndpointDropped = "endpoint.dropped",
+        /// An endpoint is left alone for a while because deliveries failed.
+        EndpointPaused = "endpoint.paused",
+        /// Deliveries to an endpoint go on.
+        EndpointResumed = "endpoint.resumed",
+        /// Nothing is delivered to an endpoint any more.
+        EndpointDisabled = "endpoint.disabled",
     }
 }
 

@@ -26,5 +26,6 @@ pub mod policy;
 pub mod report;
 pub mod service;
 pub mod span;
+pub mod webhook;
 
 pub use invalid::InvalidValue;

@@ -10,12 +10,14 @@ mod logs;
 mod metrics;
 mod server;
 mod state;
+mod webhooks;
 
 use clap::{Parser, Subcommand};
 use config::Config;
 use state::State;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tokio_util::sync::CancellationToken;
 
 #[derive(Parser)]
 #[command(name = "recurd", version, about = "HTTP beside pg_recur")]
@@ -30,7 +32,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Serves the API, health and metrics.
-    Serve,
+    Serve {
+        /// Delivers webhooks as well.
+        #[arg(long)]
+        deliver: bool,
+    },
+    /// Delivers webhooks.
+    Deliver,
     /// Verifies the configuration and the rights of its roles, and says what is missing.
     Check,
     /// Prints the OpenAPI document of the API.
@@ -55,9 +63,31 @@ async fn main() -> ExitCode {
     };
     logs::start(&config);
     match arguments.command {
-        Command::Serve => finish(server::serve(State::new(config)).await),
+        Command::Serve { deliver } => finish(serve(State::new(config), deliver).await),
+        Command::Deliver => finish(deliver(&State::new(config)).await),
         Command::Check => check::run(&State::new(config)).await,
         Command::Openapi => ExitCode::SUCCESS,
+    }
+}
+
+async fn serve(state: State, delivers: bool) -> Result<(), String> {
+    if !delivers {
+        return server::serve(state).await;
+    }
+    // Where one of them can't start, neither goes on.
+    tokio::try_join!(server::serve(state.clone()), deliver(&state)).map(drop)
+}
+
+async fn deliver(state: &State) -> Result<(), String> {
+    let stop = CancellationToken::new();
+    let signalled = async {
+        server::stopped().await;
+        stop.cancel();
+        std::future::pending().await
+    };
+    tokio::select! {
+        delivered = webhooks::deliver::run(state, stop.clone()) => delivered,
+        never = signalled => never,
     }
 }
 

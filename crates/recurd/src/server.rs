@@ -28,12 +28,14 @@ pub fn routes(state: State) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::handle))
         .merge(api::routes())
+        .merge(crate::webhooks::ingress::routes())
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::not_allowed)
         .with_state(state)
 }
 
-async fn stopped() {
+/// Until SIGTERM or SIGINT.
+pub async fn stopped() {
     let (Ok(mut terminate), Ok(mut interrupt)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),

@@ -5,7 +5,7 @@
 -- text: trigger; $8 interval: window, NULL for any age; $9 jsonb: payload; $10 bytea: raw payload; $11 jsonb: metadata;
 -- $12 text: name; $13 jsonb: labels; $14 timestamptz: when to run; $15 int: priority; $16 text: subject; $17 text: lock
 -- group; $18 text: channel; $19 int: max attempts; $20 jsonb: back-off; $21 interval: lease; each from $9 on NULL where
--- it was not given
+-- it was not given; $22 text: endpoint, NULL for any
 UPDATE recur_internal.live_dispatches AS l
    SET payload = coalesce($9, l.payload), raw_payload = $10,
        metadata = CASE WHEN $10 IS NULL THEN coalesce($11, l.metadata) ELSE $11 END, name = coalesce($12, l.name),
@@ -14,6 +14,7 @@ UPDATE recur_internal.live_dispatches AS l
  WHERE l.id = (SELECT p.id FROM recur_internal.live_dispatches AS p
                 WHERE p.dedup_key = $1 AND p.status = 'pending' AND p.namespace = $2 AND p.tenant = $3
                   AND p.owner_id = $4 AND p.provider = $5 AND p.action_type = $6 AND p.trigger = $7
+                  AND ($22 IS NULL OR p.endpoint = $22)
                   AND ($8 IS NULL OR p.created_at > recur.clock() - $8)
                 ORDER BY p.created_at DESC LIMIT 1
                   FOR UPDATE)

@@ -51,7 +51,7 @@ fn null_is_a_value_where_the_table_allows_it() {
 #[test]
 fn names() {
     let columns: Vec<Column> = of_kind(Kind::Name).collect();
-    assert_eq!(columns.len(), 11);
+    assert_eq!(columns.len(), 12);
     for column in columns {
         let name = column.name();
         let hint = format!("Give {name} as a text of 1 to 255 characters.");

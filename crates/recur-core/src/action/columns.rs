@@ -270,6 +270,8 @@ columns! {
     MaxSilence: "max_silence", SOME_TIME, DefaultValue::Null;
     /// Which finished dispatches are kept.
     KeepHistory: "keep_history", Kind::Choice(KEEP_HISTORY), DefaultValue::Text("all");
+    /// Where webhooks of the action are delivered, instead of the endpoints whose patterns match.
+    Endpoint: "endpoint", Kind::Name, DefaultValue::Null;
     /// What the action carries from one run to the next.
     Context: "context", Kind::JsonObject, DefaultValue::Null;
     /// Does the action fire?
@@ -347,7 +349,7 @@ mod tests {
             assert!(!MAINTAINED.contains(&column.name()), "{}", column.name());
         }
         let names: HashSet<&str> = Column::ALL.iter().map(|column| column.name()).collect();
-        assert_eq!(names.len(), 49);
+        assert_eq!(names.len(), 50);
         assert_eq!(Column::named("Name"), None);
     }
 
@@ -409,7 +411,7 @@ mod tests {
             nullable.join(" "),
             "subject description starts_at ends_at max_runs dedup_key dedup_window misfire_grace horizon \
              horizon_count lock_group notify_channel primary_agent fallback_agent contact mute_interval \
-             error_threshold record_events late_after max_runtime max_silence context paused_reason"
+             error_threshold record_events late_after max_runtime max_silence endpoint context paused_reason"
         );
     }
 }

@@ -10,6 +10,7 @@ use super::interval::Interval;
 use super::invalid::Invalid;
 use super::value::{Json, Value, instant_text};
 use crate::policy::{CountRuns, DEFAULT_GRACE, Misfire};
+use crate::webhook;
 
 /// The most bytes of all names of an identity: an entry of a B-tree holds 2,704, the owner and headers included.
 const MAX_IDENTITY_BYTES: usize = 2_500;
@@ -124,6 +125,9 @@ impl<J: Json> Definition<J> {
         {
             return Err(window_without_key(&window.to_string()));
         }
+        if let Some(endpoint) = self.text(Column::Endpoint) {
+            self.check_endpoint(endpoint)?;
+        }
         match (self.starts_at(), self.ends_at()) {
             (Some(start), Some(end)) if end < start => {
                 let problem = format!(
@@ -135,6 +139,20 @@ impl<J: Json> Definition<J> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// An endpoint is for webhooks, and an owner's own.
+impl<J: Json> Definition<J> {
+    fn check_endpoint(&self, endpoint: &str) -> Result<(), Invalid> {
+        let name = Column::Endpoint.name();
+        webhook::check_name(name, endpoint)?;
+        if self.text(Column::Provider) == Some(webhook::PROVIDER) {
+            return Ok(());
+        }
+        let problem = format!("means nothing unless provider is \"{}\"", webhook::PROVIDER);
+        Err(Invalid::argument(name, endpoint, &problem)
+            .with_hint("recur.create_webhook makes such actions."))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The file as people write it. An unknown key is an error.
 
 use super::LogFormat;
+use super::webhooks::{DeliverFile, SourceFile};
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -16,6 +17,8 @@ pub struct File {
     pub limits: Limits,
     pub process: Option<Process>,
     pub metrics: Option<Metrics>,
+    pub deliver: Option<DeliverFile>,
+    pub sources: Vec<SourceFile>,
 }
 
 #[derive(Deserialize)]

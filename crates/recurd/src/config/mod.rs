@@ -2,6 +2,7 @@
 
 pub mod file;
 pub mod secret;
+pub mod webhooks;
 
 use ipnet::IpNet;
 pub use secret::Secret;
@@ -24,6 +25,10 @@ pub struct Config {
     pub limits: Limits,
     pub process: Option<Process>,
     pub metrics: Option<Metrics>,
+    /// Webhooks out.
+    pub deliver: Option<webhooks::Deliver>,
+    /// Webhooks in.
+    pub sources: Vec<webhooks::Source>,
 }
 
 #[derive(Debug)]
@@ -142,6 +147,11 @@ impl Config {
             .metrics
             .map(|section| metrics(section, &auth))
             .transpose()?;
+        let deliver = file
+            .deliver
+            .map(|section| webhooks::deliver(section, &auth))
+            .transpose()?;
+        let sources = webhooks::sources(file.sources, &auth)?;
         Ok(Config {
             listen: listen(file.listen)?,
             log: Log {
@@ -164,6 +174,8 @@ impl Config {
             },
             process,
             metrics,
+            deliver,
+            sources,
         })
     }
 }

@@ -2,8 +2,10 @@
 
 mod door;
 mod failure;
+mod listen;
 mod pool;
 
 pub use door::{Database, Session, Work};
 pub use failure::Failure;
+pub use listen::listen;
 pub use tokio_postgres::types::ToSql;

@@ -11,8 +11,15 @@ use std::fs;
 use std::path::Path;
 use uuid::Uuid;
 
-const LEVELS: [&str; 7] = [
-    "reader", "author", "consumer", "sql", "monitor", "ticker", "admin",
+const LEVELS: [&str; 8] = [
+    "reader",
+    "author",
+    "consumer",
+    "sql",
+    "monitor",
+    "ticker",
+    "deliverer",
+    "admin",
 ];
 /// The owner of the database, and a role that may only connect.
 const STRANGERS: [&str; 2] = ["dbo", "stranger"];

@@ -1,0 +1,258 @@
+//! `POST /v1/hooks/{source}`: what the source has signed becomes a dispatch, byte for byte.
+
+use crate::config::webhooks::Source;
+use crate::db::{Failure, ToSql};
+use crate::state::State;
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{self, Path};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::time::{SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+const RECEIVE: &str = include_str!("../../sql/webhooks/receive.sql");
+/// Longer ids are remembered by their hash.
+const LONGEST_ID: usize = 128;
+/// A sender that is refused for a while comes back after this.
+const RETRY_SECONDS: &str = "5";
+/// Credentials: they prove who sent it, and are not stored.
+const NOT_STORED: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+
+pub fn routes() -> Router<State> {
+    Router::new().route("/v1/hooks/{source}", post(receive))
+}
+
+async fn receive(
+    extract::State(state): extract::State<State>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(source) = state
+        .config
+        .sources
+        .iter()
+        .find(|source| source.name == name)
+    else {
+        return problem(StatusCode::NOT_FOUND, "there is no such source");
+    };
+    match accept(&state, source, &headers, body).await {
+        Ok(id) => (
+            StatusCode::ACCEPTED,
+            axum::Json(json!({ "id": id.to_string() })),
+        )
+            .into_response(),
+        Err(refusal) => {
+            tracing::warn!(
+                event = "webhook.not_received",
+                source = name,
+                reason = refusal.reason()
+            );
+            refusal.into_response()
+        }
+    }
+}
+
+/// Why nothing was stored.
+enum Refusal {
+    TooLarge(usize),
+    /// The sender has gone before all had come.
+    Incomplete,
+    Forged(String),
+    Database(Failure),
+}
+
+impl Refusal {
+    fn reason(&self) -> String {
+        match self {
+            Refusal::TooLarge(limit) => format!("the body has more than {limit} bytes"),
+            Refusal::Incomplete => "the body is incomplete".to_owned(),
+            Refusal::Forged(reason) => reason.clone(),
+            Refusal::Database(failure) => failure.to_string(),
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Refusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::Incomplete => StatusCode::BAD_REQUEST,
+            Refusal::Forged(_) => StatusCode::UNAUTHORIZED,
+            Refusal::Database(failure) => match failure.code() {
+                Some("54000") => StatusCode::PAYLOAD_TOO_LARGE,
+                Some("53400") => StatusCode::TOO_MANY_REQUESTS,
+                Some(code) if code.starts_with("22") => StatusCode::UNPROCESSABLE_ENTITY,
+                // A mistake of the configuration, or the database is away: the sender tries again.
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            },
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let detail = match &self {
+            Refusal::Database(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
+                "it can not be stored now".to_owned()
+            }
+            _ => self.reason(),
+        };
+        let mut response = problem(status, &detail);
+        if [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ]
+        .contains(&status)
+        {
+            let wait = axum::http::HeaderValue::from_static(RETRY_SECONDS);
+            response
+                .headers_mut()
+                .insert(axum::http::header::RETRY_AFTER, wait);
+        }
+        response
+    }
+}
+
+fn problem(status: StatusCode, detail: &str) -> Response {
+    let title = status.canonical_reason().unwrap_or_default();
+    let document = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
+    let content_type = [(CONTENT_TYPE, "application/problem+json")];
+    (status, content_type, document.to_string()).into_response()
+}
+
+async fn accept(
+    state: &State,
+    source: &Source,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Uuid, Refusal> {
+    let body = read(body, source.max_body).await?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let verified = source.verifier.verify(headers, &body, now);
+    let verified = verified.map_err(|forgery| Refusal::Forged(forgery.to_string()))?;
+    let Some(database) = &state.database else {
+        return Err(Refusal::Database(Failure::Unavailable(
+            "no database is configured".to_owned(),
+        )));
+    };
+    let memory = source.replay_window.zip(verified.id);
+    let key = memory.as_ref().map(|(_, id)| dedup_key(&source.name, id));
+    let seconds = memory.as_ref().map(|(window, _)| window.as_secs_f64());
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let stored = stored_headers(headers, source.verifier.secret_header()).to_string();
+    let body: &[u8] = &body;
+    let parameters: [&(dyn ToSql + Sync); 9] = [
+        &source.provider,
+        &source.action_type,
+        &body,
+        &content_type,
+        &stored,
+        &source.namespace,
+        &source.tenant,
+        &key,
+        &seconds,
+    ];
+    let rows = database.query(&source.role, RECEIVE, &parameters).await;
+    let rows = rows.map_err(Refusal::Database)?;
+    tracing::info!(
+        event = "webhook.received",
+        source = source.name,
+        bytes = body.len()
+    );
+    Ok(rows[0].get("id"))
+}
+
+/// The whole body, if it is not too large; more than that is not read.
+async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    // What is announced to be too large is not waited for.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Refusal::TooLarge(limit));
+    }
+    let collected = Limited::new(body, limit).collect().await;
+    let collected = collected.map_err(|error| {
+        if error.downcast_ref::<LengthLimitError>().is_some() {
+            Refusal::TooLarge(limit)
+        } else {
+            Refusal::Incomplete
+        }
+    })?;
+    Ok(collected.to_bytes())
+}
+
+/// What the database knows a repeated delivery by. An id of any length and content has one.
+fn dedup_key(source: &str, id: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_graphic() && !"{}".contains(c);
+    if !id.is_empty() && id.len() <= LONGEST_ID && id.chars().all(is_plain) {
+        return format!("hook:{source}:{id}");
+    }
+    let hash = Sha256::digest(id.as_bytes());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("hook:{source}:sha256:{hash}")
+}
+
+/// One text for each header; those that came more than once are joined.
+fn stored_headers(headers: &HeaderMap, secret: Option<&HeaderName>) -> Value {
+    let mut stored = Map::new();
+    for name in headers.keys() {
+        if NOT_STORED.contains(name) || secret == Some(name) {
+            continue;
+        }
+        let values = headers.get_all(name).iter();
+        let values: Vec<String> = values
+            // A NUL can't stand in a header, and so in no text here.
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect();
+        stored.insert(name.as_str().to_owned(), values.join(", ").into());
+    }
+    stored.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn every_id_has_a_key_of_its_own() {
+        assert_eq!(dedup_key("a", "evt_1"), "hook:a:evt_1");
+        let long = "x".repeat(LONGEST_ID + 1);
+        let ids = ["", " ", "a b", "{{x}}", "é", "sha256:", long.as_str()];
+        for id in ids {
+            let key = dedup_key("a", id);
+            assert!(key.len() < 200 && key.is_ascii(), "{key}");
+        }
+        let keys: std::collections::BTreeSet<String> =
+            ids.iter().map(|id| dedup_key("a", id)).collect();
+        assert_eq!(keys.len(), ids.len());
+    }
+
+    #[test]
+    fn headers_are_stored_without_credentials() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Bearer x"),
+            ("cookie", "a=b"),
+            ("x-secret", "hunter2"),
+            ("x-event", "push"),
+            ("via", "one"),
+            ("via", "two"),
+        ] {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        headers.append("x-binary", HeaderValue::from_bytes(b"a\xff").unwrap());
+        let stored = stored_headers(&headers, Some(&HeaderName::from_static("x-secret")));
+        let expected = json!({"x-event": "push", "via": "one, two", "x-binary": "a\u{fffd}"});
+        assert_eq!(stored, expected);
+    }
+}

@@ -1,0 +1,1 @@
+p.status <> 'running' AND p.endpoint IS NOT NULL AND p.owner_id = w.owner_id AND p.endpoint = w.endpoint
