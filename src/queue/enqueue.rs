@@ -273,7 +273,7 @@ fn receive(
 
 impl OneTime {
     /// The same for an endpoint.
-    pub fn to_endpoint(self, endpoint: Option<String>) -> OneTime {
+    pub fn for_endpoint(self, endpoint: Option<String>) -> OneTime {
         OneTime { endpoint, ..self }
     }
 

@@ -115,7 +115,7 @@ fn enqueue_webhook(
     );
     let (actor, owner_id) = (Actor::current(), access::own_id());
     let endpoint = engine::as_engine(|| destination(url, endpoint, owner_id, &actor)).or_raise();
-    dispatch.to_endpoint(endpoint).enqueue()
+    dispatch.for_endpoint(endpoint).enqueue()
 }
 
 /// What is given must be one of both, or none.
