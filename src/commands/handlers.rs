@@ -41,6 +41,13 @@ pub struct Call {
     pub timeout: Option<TimeDelta>,
 }
 
+impl Call {
+    /// Does the function take the dispatch? If in doubt, yes.
+    pub fn takes_dispatch(&self) -> bool {
+        self.function.matches("jsonb").count() >= 3
+    }
+}
+
 thread_local! {
     static KNOWN: CachedTable<Rc<Vec<Handler>>> = const { CachedTable::new(c"handlers", read) };
 }

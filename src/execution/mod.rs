@@ -6,6 +6,7 @@
 //! dispatch is completed in a transaction of its own: a crash in between repeats the run.
 
 pub mod claim;
+mod group;
 mod outcome;
 pub mod reconcile;
 mod report;

@@ -1,6 +1,6 @@
 //! One run of a claimed dispatch, from its first statement to its report.
 
-use super::claim::{self, Claimed};
+use super::claim::{self, Claimed, Job};
 use super::outcome::{self, Observed};
 use super::report::{self, Success};
 use crate::access::Actor;
@@ -15,18 +15,32 @@ use crate::pg::session::{self, Pinned, PlainTransactions};
 use crate::pg::transaction::{self, Failure};
 use crate::pg::{command, compat, function, messages, statement_timeout, time};
 use crate::runtime::shared::executors::{self, Interrupt};
-use crate::runtime::{clock, engine, home, settings};
+use crate::runtime::{clock, engine, home, hooks, settings};
+use chrono::{DateTime, Utc};
 use pgrx::pg_sys;
 use recur_core::action::Json;
 use recur_core::command::{Command, PROVIDER};
+use recur_core::pace::{MOST_TOGETHER, Pace};
+use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 const EXACTLY_ONCE: &str = "exactly once";
 const AT_LEAST_ONCE: &str = "at least once";
 /// The SQLSTATE of a statement that was cancelled.
-const CANCELLED: &str = "57014";
+pub(super) const CANCELLED: &str = "57014";
+
+/// At least this many runs alone come before calls share a transaction: a call that has crashed the server is among
+/// them, as it was no further behind.
+const FIRST_ALONE: u32 = MOST_TOGETHER as u32;
+/// No call is added to others after this time: other processes wait for rows that the first ones have locked.
+pub(super) const ADDS_FOR: Duration = Duration::from_millis(20);
+/// Where something else comes first, this many runs alone are made before the next look.
+const ALONE_IN_BETWEEN: u32 = 16;
+/// A handler with less time than this is called alone.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whose dispatches this process runs, and where it says what it does.
 pub struct Executor {
@@ -35,20 +49,95 @@ pub struct Executor {
     pub actor: Actor,
     /// When this process takes nothing more.
     pub until: Instant,
+    /// How fast the handlers are.
+    pub pace: RefCell<Pace>,
+    /// Runs alone that are still to come before calls share a transaction.
+    pub left_alone: Cell<u32>,
+    /// Is the owner proven when they are over?
+    pub is_to_prove: Cell<bool>,
 }
 
 /// What a run has come to before it is reported.
 enum Ran {
     Command,
-    Handler(function::Answer),
+    Handler(function::Answer<String>),
     /// There is no handler any more.
     NotHere,
 }
 
 impl Executor {
+    pub fn new(slot: usize, owner: Armed, actor: Actor, until: Instant) -> Executor {
+        Executor {
+            slot,
+            owner,
+            actor,
+            until,
+            pace: RefCell::default(),
+            left_alone: Cell::new(0),
+            is_to_prove: Cell::new(false),
+        }
+    }
+
     /// Claims the next dispatch of the owner.
     pub fn claim(&self) -> Result<Option<Claimed>, Failure> {
-        self.keep_books(AssertUnwindSafe(|| self.claim_next()))
+        self.keep_books(AssertUnwindSafe(|| match self.may_take() {
+            true => claim::next(self.slot, self.owner),
+            false => None,
+        }))
+    }
+
+    /// Claims one dispatch of the owner, if it still waits.
+    pub fn claim_one(&self, dispatch: Uuid) -> Result<Option<Claimed>, Failure> {
+        self.keep_books(AssertUnwindSafe(|| match self.may_take() {
+            true => claim::one(self.slot, self.owner, dispatch),
+            false => None,
+        }))
+    }
+
+    /// Are there action types whose calls share a transaction?
+    pub fn may_group(&self) -> bool {
+        self.left_alone.get() == 0 && self.pace.borrow().has_groupable()
+    }
+
+    /// Has enough of the owner run alone? Another process of the owner may have ended meanwhile, in the middle of a
+    /// group.
+    pub fn is_proven(&self) -> bool {
+        let is_proven = executors::is_proven(self.slot);
+        if !is_proven {
+            self.left_alone.set(FIRST_ALONE);
+            self.is_to_prove.set(true);
+        }
+        is_proven
+    }
+
+    /// What comes next runs alone, though there are such action types.
+    pub fn put_groups_off(&self) {
+        self.left_alone.set(ALONE_IN_BETWEEN);
+    }
+
+    /// Locks the dispatches that come next, as far as they may share a transaction.
+    pub(super) fn take_group(&self, now: DateTime<Utc>) -> Vec<Job> {
+        let may_run = |call: &Call| has_time(call.timeout.and_then(|time| time.to_std().ok()));
+        match self.may_take() {
+            true => {
+                let pace = self.pace.borrow();
+                let which = (&pace.groupable()[..], pace.fit_into(ADDS_FOR));
+                claim::together(self.owner, now, which, may_run)
+            }
+            false => Vec::new(),
+        }
+    }
+
+    /// A run alone was reported.
+    fn note_run(&self) {
+        match self.left_alone.get() {
+            0 => {}
+            1 if self.is_to_prove.replace(false) => {
+                self.left_alone.set(0);
+                executors::note_proven(self.slot);
+            }
+            left => self.left_alone.set(left - 1),
+        }
     }
 
     /// Runs a claimed dispatch and reports on it; returns the next one, claimed in the same transaction, unless this
@@ -56,6 +145,7 @@ impl Executor {
     pub fn run(&self, claimed: &Claimed) -> Result<Option<Claimed>, Failure> {
         executors::begin_run(self.slot);
         let outcome = self.run_and_report(claimed);
+        self.note_run();
         session::show_idle();
         outcome
     }
@@ -65,6 +155,7 @@ impl Executor {
         let began = Instant::now();
         let ended_before = command::ended_transactions();
         let committed_before = command::committed_transactions();
+        let commands_before = hooks::utility_commands();
         messages::begin();
         let ran = self.execute(claimed, &mut observed);
         statement_timeout::disarm();
@@ -82,6 +173,15 @@ impl Executor {
             let message = "a handler must not end its transaction, nor make it read-only";
             let error = ServerError::new("25006", message);
             return self.fail(claimed, &observed, error, began);
+        }
+        if let (Ran::Handler(answer), Some(handler)) = (&ran, &claimed.handler) {
+            let is_fit = hooks::utility_commands() == commands_before
+                && !session::has_used_temporary_objects()
+                && claimed.context.is_none()
+                && answer.context.is_none()
+                && has_time(handler.timeout.and_then(|time| time.to_std().ok()));
+            let mut pace = self.pace.borrow_mut();
+            pace.ran_alone(&claimed.action_type, observed.duration, is_fit);
         }
         if is_same && !command::needs_immediate_commit() && !session::is_read_only() {
             return self
@@ -174,7 +274,7 @@ impl Executor {
                 })
             })
         }));
-        let next: Option<Claimed> = done.map_err(from_failure)??;
+        let next: Option<Claimed> = done??;
         if let Err(error) = command::commit() {
             executors::forget_claimed(self.slot);
             return Err(error);
@@ -206,17 +306,22 @@ impl Executor {
         report::complete(claimed, success, &self.actor)
     }
 
-    /// The next dispatch is claimed with the report on this one: one commit a run. Nothing runs where nothing fires.
+    /// The next dispatch is claimed with the report on this one: one commit a run.
     fn claim_next(&self) -> Option<Claimed> {
+        match self.may_take() && !self.may_group() {
+            true => claim::next(self.slot, self.owner),
+            false => None,
+        }
+    }
+
+    /// Nothing runs where nothing fires, or if this process is to leave.
+    fn may_take(&self) -> bool {
         let is_over = executors::is_to_leave(self.slot)
             || Instant::now() >= self.until
             || clock::is_for_tests()
             || !settings::enabled()
             || settings::executors() == 0;
-        match is_over || !home::may_fire() {
-            true => None,
-            false => claim::next(self.slot, self.owner),
-        }
+        !is_over && home::may_fire()
     }
 
     /// Gives a dispatch back that was claimed and not begun.
@@ -272,6 +377,12 @@ impl Executor {
     }
 }
 
+/// May the call of a handler share a transaction, which bounds all of its calls, as far as its time is concerned?
+fn has_time(timeout: Option<Duration>) -> bool {
+    let timeout = timeout.or_else(statement_timeout::of_session);
+    timeout.is_none_or(|timeout| timeout >= SHORTEST_TIMEOUT)
+}
+
 /// Calls the handler as the role that this process is.
 fn call_handler(claimed: &Claimed, handler: &Call) -> Result<Ran, Box<ServerError>> {
     let answer = transaction::attempt(AssertUnwindSafe(|| {
@@ -281,13 +392,13 @@ fn call_handler(claimed: &Claimed, handler: &Call) -> Result<Ran, Box<ServerErro
         let given = texts.iter().take(function.arguments.len());
         let arguments: Vec<Jsonb> = given.map(|text| Jsonb::from_text(text)).collect();
         // SAFETY: the function takes that many jsonb.
-        unsafe { function::call(&function, &arguments) }
+        unsafe { function::call(function, &arguments) }
     }));
-    Ok(Ran::Handler(answer.map_err(from_failure)??))
+    Ok(Ran::Handler(answer??))
 }
 
 /// The function is looked up anew: it may have been replaced since the handler was set, but not by another role.
-fn find_function(handler: &Call) -> Result<Function, Box<ServerError>> {
+pub(super) fn find_function(handler: &Call) -> Result<Function, Box<ServerError>> {
     let name = &handler.function;
     let found = {
         let _names = Pinned::names();
@@ -312,10 +423,6 @@ fn find_function(handler: &Call) -> Result<Function, Box<ServerError>> {
         return refuse("42501", format!("permission denied for function {name}"));
     }
     Ok(function)
-}
-
-fn from_failure(failure: Failure) -> Box<ServerError> {
-    ServerError::new(&failure.sqlstate, failure.message)
 }
 
 /// The server says that a statement timeout has passed. People want to know which.

@@ -75,6 +75,10 @@ unsafe extern "C-unwind" {
         collation: pg_sys::Oid,
         argument: pg_sys::Datum,
     ) -> pg_sys::Datum;
-    pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
+    pub fn fmgr_info_cxt(
+        function: pg_sys::Oid,
+        info: *mut pg_sys::FmgrInfo,
+        context: pg_sys::MemoryContext,
+    );
     pub fn PortalDrop(portal: pg_sys::Portal, is_top_commit: bool);
 }

@@ -41,11 +41,19 @@ impl Returned {
 }
 
 /// What a handler returned.
-#[derive(Clone, Debug, Default)]
-pub struct Answer {
-    /// As text: it outlives the memory of the call.
-    pub result: Option<String>,
-    pub context: Option<String>,
+#[derive(Clone, Debug)]
+pub struct Answer<Value> {
+    pub result: Option<Value>,
+    pub context: Option<Value>,
+}
+
+impl<Value> Default for Answer<Value> {
+    fn default() -> Self {
+        Answer {
+            result: None,
+            context: None,
+        }
+    }
 }
 
 impl Function {
@@ -137,44 +145,85 @@ pub fn named(signature: &str) -> Option<pg_sys::Oid> {
     unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) }
 }
 
-/// Calls a handler with its arguments. Errors are the function's own.
-///
-/// # Safety
-/// The function must take as many jsonb as there are arguments, and return what it says.
-pub unsafe fn call(function: &Function, arguments: &[Jsonb]) -> Result<Answer, Box<ServerError>> {
-    // SAFETY: the caller promises a function of these arguments; the call's memory has room for them, and lives as long
-    // as the memory context. The values that come back are read as what the function returns.
-    unsafe {
-        let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
-        catch(|| bare::fmgr_info(function.oid, info))?;
-        let size = offset_of!(pg_sys::FunctionCallInfoBaseData, args)
-            + arguments.len() * size_of::<pg_sys::NullableDatum>();
-        let call = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
-        (*call).flinfo = info;
-        (*call).nargs = arguments.len() as i16;
-        let slots = (*call).args.as_mut_slice(arguments.len());
-        for (slot, argument) in slots.iter_mut().zip(arguments) {
-            slot.value = argument.into_datum().unwrap_or(pg_sys::Datum::null());
+/// A function that is called several times.
+pub struct Callable {
+    function: Function,
+    info: *mut pg_sys::FmgrInfo,
+}
+
+impl Callable {
+    /// Lives as long as the memory context that is current now.
+    pub fn new(function: Function) -> Result<Callable, Box<ServerError>> {
+        // SAFETY: there is room for what the server fills in.
+        unsafe {
+            let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
+            let home = pg_sys::CurrentMemoryContext;
+            catch(|| bare::fmgr_info_cxt(function.oid, info, home))?;
+            Ok(Callable { function, info })
         }
-        let Some(address) = (*info).fn_addr else {
-            return Ok(Answer::default());
-        };
-        let returned = catch(|| address(call))?;
-        match function.returns {
-            _ if (*call).isnull => Ok(Answer::default()),
-            Returned::Json => Ok(Answer {
-                result: Jsonb::from_datum(returned, false).map(|json| json.text()),
-                context: None,
-            }),
-            Returned::Row => row(function.oid, returned),
-            Returned::Nothing | Returned::Other => Ok(Answer::default()),
+    }
+
+    pub fn takes(&self) -> usize {
+        self.function.arguments.len()
+    }
+
+    /// Calls a handler with its arguments. Errors are the function's own. The answer lives as long as the memory
+    /// context that is current now.
+    ///
+    /// # Safety
+    /// The function must take as many jsonb as there are arguments, and return what it says.
+    pub unsafe fn call(&self, arguments: &[Jsonb]) -> Result<Answer<Jsonb>, Box<ServerError>> {
+        // SAFETY: the caller promises a function of these arguments; the call's memory has room for them, and lives as
+        // long as the memory context. The values that come back are read as what the function returns.
+        unsafe {
+            let size = offset_of!(pg_sys::FunctionCallInfoBaseData, args)
+                + arguments.len() * size_of::<pg_sys::NullableDatum>();
+            let call = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
+            (*call).flinfo = self.info;
+            (*call).nargs = arguments.len() as i16;
+            let slots = (*call).args.as_mut_slice(arguments.len());
+            for (slot, argument) in slots.iter_mut().zip(arguments) {
+                slot.value = argument.into_datum().unwrap_or(pg_sys::Datum::null());
+            }
+            let Some(address) = (*self.info).fn_addr else {
+                return Ok(Answer::default());
+            };
+            let returned = catch(|| address(call))?;
+            match self.function.returns {
+                _ if (*call).isnull => Ok(Answer::default()),
+                Returned::Json => Ok(Answer {
+                    result: Jsonb::from_datum(returned, false),
+                    context: None,
+                }),
+                Returned::Row => row(self.function.oid, returned),
+                Returned::Nothing | Returned::Other => Ok(Answer::default()),
+            }
         }
     }
 }
 
+/// Calls a handler once. The answer is text: it outlives the memory of the call.
+///
+/// # Safety
+/// As [`Callable::call`].
+pub unsafe fn call(
+    function: Function,
+    arguments: &[Jsonb],
+) -> Result<Answer<String>, Box<ServerError>> {
+    // SAFETY: the caller's promise is passed on.
+    let answer = unsafe { Callable::new(function)?.call(arguments)? };
+    Ok(Answer {
+        result: answer.result.map(|json| json.text()),
+        context: answer.context.map(|json| json.text()),
+    })
+}
+
 /// # Safety
 /// The datum must be a row that the function returned.
-unsafe fn row(function: pg_sys::Oid, datum: pg_sys::Datum) -> Result<Answer, Box<ServerError>> {
+unsafe fn row(
+    function: pg_sys::Oid,
+    datum: pg_sys::Datum,
+) -> Result<Answer<Jsonb>, Box<ServerError>> {
     let Some(places) = row_columns(function) else {
         return Ok(Answer::default());
     };
@@ -186,7 +235,7 @@ unsafe fn row(function: pg_sys::Oid, datum: pg_sys::Datum) -> Result<Answer, Box
             let mut is_null = true;
             let number = i16::try_from(place? + 1).ok()?;
             let value = pg_sys::GetAttributeByNum(header, number, &raw mut is_null);
-            Jsonb::from_datum(value, is_null).map(|json| json.text())
+            Jsonb::from_datum(value, is_null)
         };
         Ok(Answer {
             result: read(places[0]),

@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char};
 unsafe extern "C-unwind" {
     fn Async_UnlistenAll();
     fn ResetSequenceCaches();
+    fn AtEOXact_LargeObject(is_commit: bool);
 }
 
 /// Puts the session into the state that it began with: as DISCARD ALL, but with the plans kept.
@@ -38,6 +39,49 @@ pub fn reset() -> Result<(), Failure> {
     .assume();
     report_statistics(false);
     outcome
+}
+
+/// Brings a call to its end inside a transaction that goes on: what waits for the commit happens now, and what the
+/// session keeps is gone, as far as this is possible. Raises the errors of deferred triggers. Not in a subtransaction.
+pub fn end_call() {
+    // SAFETY: a transaction is open, outside of a query; each of them may be called more than once in it.
+    unsafe {
+        pg_sys::AfterTriggerFireDeferred();
+        pg_sys::PortalHashTableDeleteAll();
+        pg_sys::DropAllPreparedStatements();
+        pg_sys::LockReleaseSession(pg_sys::USER_LOCKMETHOD as pg_sys::LOCKMETHODID);
+        ResetSequenceCaches();
+        AtEOXact_LargeObject(true);
+    }
+    Identity {
+        role: identity::session_role(),
+        restrictions: 0,
+    }
+    .assume();
+}
+
+/// Has the transaction used temporary objects? They stay until its end.
+pub fn has_used_temporary_objects() -> bool {
+    // SAFETY: a variable of this process.
+    unsafe { pg_sys::MyXactFlags & pg_sys::XACT_FLAGS_ACCESSEDTEMPNAMESPACE as i32 != 0 }
+}
+
+/// How many subtransactions of the open one have written. Those beyond 64 slow down every other session.
+pub fn written_subtransactions() -> usize {
+    // SAFETY: the entry of this process, which it alone writes.
+    unsafe { usize::from((*pg_sys::MyProc).subxidStatus.count) }
+}
+
+/// Settings that are changed while `body` runs have their former values afterwards, also those that were meant to
+/// stay. After an error, the end of the subtransaction restores them.
+pub fn with_settings_restored<R, E>(body: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+    // SAFETY: the level is ended in the subtransaction that it was begun in, or by its rollback.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        let result = body()?;
+        pg_sys::AtEOXact_GUC(false, level);
+        Ok(result)
+    }
 }
 
 /// Lets autovacuum and `pg_stat_*` see what was done: now, or, unless forced, not more than about once a second.

@@ -3,6 +3,7 @@
 use super::transaction::Failure;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 
 /// Runs `body` in a subtransaction. A panic, or an error that the data caused, rolls the subtransaction back and is
@@ -44,6 +45,20 @@ pub fn attempt_unless<R>(
     body: impl FnOnce() -> R,
     is_raised: fn(&Failure) -> bool,
 ) -> Result<R, Failure> {
+    let Ok(result) = enclose(|| Ok::<R, Infallible>(body()), is_raised)?;
+    Ok(result)
+}
+
+/// Runs `body` in a subtransaction that is kept if it returns a value. If it returns an error, raises one or panics,
+/// the subtransaction is rolled back, and the error returned.
+pub fn keep_if_ok<R, E: From<Failure>>(body: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+    enclose(body, |_| false)?
+}
+
+fn enclose<R, E>(
+    body: impl FnOnce() -> Result<R, E>,
+    is_raised: fn(&Failure) -> bool,
+) -> Result<Result<R, E>, Failure> {
     // SAFETY: inside a transaction; the server restores neither memory context nor resource owner by itself, so both
     // are saved.
     let (context, owner) = unsafe {
@@ -65,8 +80,11 @@ pub fn attempt_unless<R>(
     };
     PgTryBuilder::new(AssertUnwindSafe(|| {
         let result = body();
-        // SAFETY: the subtransaction that was begun above is the current one.
-        unsafe { pg_sys::ReleaseCurrentSubTransaction() };
+        match result {
+            // SAFETY: the subtransaction that was begun above is the current one.
+            Ok(_) => unsafe { pg_sys::ReleaseCurrentSubTransaction() },
+            Err(_) => roll_back(),
+        }
         restore();
         Ok(result)
     }))

@@ -1,6 +1,6 @@
 //! One transaction of a background worker.
 
-use super::catch;
+use super::catch::{self, ServerError};
 use super::identity::Identity;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
@@ -118,6 +118,12 @@ impl From<&CaughtError> for Failure {
             sqlstate: catch::sqlstate(report.sql_error_code() as i32),
             message: report.message().to_owned(),
         }
+    }
+}
+
+impl From<Failure> for Box<ServerError> {
+    fn from(failure: Failure) -> Self {
+        ServerError::new(&failure.sqlstate, failure.message)
     }
 }
 

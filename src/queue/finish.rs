@@ -6,7 +6,8 @@ use crate::access::{Actor, Visible};
 use crate::history::partition;
 use crate::pg::jsonb::{self, Jsonb, JsonbArray};
 use crate::pg::query::{Query, Row, fragment, pg_uuids, queries};
-use chrono::DateTime;
+use crate::pg::time;
+use chrono::{DateTime, Utc};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys;
 use std::thread::LocalKey;
@@ -15,17 +16,25 @@ use uuid::Uuid;
 queries! {
     FINISH_REPORTED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/one_report.sql"), accepted: fragment!("queue/queries/reportable.sql"),
-         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
+         columns: COLUMNS, kept_errors: KEPT_ERRORS, subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
     FINISH_MANY_REPORTED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/many_reports.sql"), accepted: fragment!("queue/queries/reportable.sql"),
-         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
+         columns: COLUMNS, kept_errors: KEPT_ERRORS, subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
     FINISH_LOCKED = "queue/queries/finish.sql"
         {reports: fragment!("queue/queries/many_reports.sql"), accepted: "($7 IS NULL OR l.owner_id = ANY ($7))",
-         kept_errors: fragment!("queue/queries/kept_errors.sql"), subject: SUBJECT_OF_ENQUEUED}
+         columns: COLUMNS, kept_errors: KEPT_ERRORS, subject: SUBJECT_OF_ENQUEUED}
         (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID);
+    FINISH_TAKEN = "queue/queries/finish.sql"
+        {reports: fragment!("queue/queries/group_reports.sql"), accepted: fragment!("queue/queries/taken.sql"),
+         columns: fragment!("queue/queries/taken_columns.sql"), kept_errors: KEPT_ERRORS, subject: SUBJECT_OF_ENQUEUED}
+        (UUIDARRAYOID, INT4ARRAYOID, JSONBARRAYOID, TEXTARRAYOID, TEXTOID, INT2OID, INT4ARRAYOID, TEXTOID,
+         TIMESTAMPTZOID);
 }
+
+const COLUMNS: &str = "{{live_dispatches l}}";
+const KEPT_ERRORS: &str = fragment!("queue/queries/kept_errors.sql");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -89,6 +98,36 @@ pub fn complete(reports: Reports) -> Vec<Finished> {
     };
     let finished = run(query, &arguments);
     outcomes::completed(&finished, reports.actor);
+    finished
+}
+
+/// Dispatches that were locked and run, and never claimed.
+pub struct Taken<'a> {
+    pub ids: &'a [Uuid],
+    /// The versions of their rows that were locked: one that was written since is not completed.
+    pub versions: &'a [&'a str],
+    pub results: &'a [Option<Jsonb>],
+    pub consumer: &'a str,
+    pub since: DateTime<Utc>,
+    pub visible: &'a Visible,
+    pub actor: &'a Actor,
+}
+
+/// Completes them, as one claim and one report each.
+pub fn complete_taken(taken: Taken) -> Vec<Finished> {
+    let arguments = [
+        pg_uuids(taken.ids.iter().copied()).into(),
+        DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
+        jsonb::array_of(taken.results),
+        taken.versions.to_vec().into(),
+        End::Completed.as_str().into(),
+        partition::current().into(),
+        taken.visible.parameter().into(),
+        taken.consumer.into(),
+        time::timestamptz(taken.since).into(),
+    ];
+    let finished = run(&FINISH_TAKEN, &arguments);
+    outcomes::completed(&finished, taken.actor);
     finished
 }
 

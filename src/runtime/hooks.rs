@@ -9,9 +9,21 @@ use crate::pg::prepared::Name;
 use crate::pg::{catalog, compat};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 
 static mut NEXT_HOOK: pg_sys::ProcessUtility_hook_type = None;
+
+thread_local! {
+    /// How many utility commands this process has run.
+    static COMMANDS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many utility commands this process has run: what may leave something in the session, such as SET, PREPARE or
+/// SET CONSTRAINTS, but no query.
+pub fn utility_commands() -> u64 {
+    COMMANDS.get()
+}
 
 /// Only while the library is being preloaded.
 pub fn install() {
@@ -77,6 +89,7 @@ unsafe extern "C-unwind" fn process_utility(
 /// `statement` must be a utility command.
 #[pg_guard]
 unsafe extern "C-unwind" fn before(statement: *mut pg_sys::PlannedStmt) -> Effect {
+    COMMANDS.set(COMMANDS.get() + 1);
     // SAFETY: the caller promises a utility command, which has a statement.
     let effect = unsafe {
         let node = (*statement).utilityStmt;

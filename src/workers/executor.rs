@@ -14,7 +14,9 @@ use crate::runtime::shared::executors::{self, ExecutorReservation, Post};
 use crate::runtime::{installation, settings, shared};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// An executor that has had nothing to run for this long leaves.
 const IDLE_AT_MOST: Duration = Duration::from_secs(60);
@@ -68,6 +70,8 @@ struct Shift {
     executor: Executor,
     post: Post,
     next: Option<Claimed>,
+    /// What is to run alone next.
+    alone: VecDeque<Uuid>,
     idle_since: Instant,
     backoff: Backoff,
     failures: usize,
@@ -78,18 +82,16 @@ impl Shift {
         let role = post.role;
         let name = transaction::run(c"pg_recur executor", move || catalog::role_name(role));
         let name = name.ok().flatten().unwrap_or_default();
+        let actor = Actor { name, login: None };
+        let owner = Armed {
+            owner_id: post.owner_id,
+            role: post.role,
+        };
         Shift {
-            executor: Executor {
-                slot,
-                owner: Armed {
-                    owner_id: post.owner_id,
-                    role: post.role,
-                },
-                actor: Actor { name, login: None },
-                until: Instant::now() + LONGEST_SHIFT,
-            },
+            executor: Executor::new(slot, owner, actor, Instant::now() + LONGEST_SHIFT),
             post,
             next: None,
+            alone: VecDeque::new(),
             idle_since: Instant::now(),
             backoff: Backoff::new(),
             failures: 0,
@@ -143,13 +145,17 @@ impl Shift {
             || shared::is_vacated(self.post.database)
     }
 
-    /// Runs one dispatch.
+    /// Runs one dispatch, or several together.
     fn turn(&mut self) -> Result<Turn, Failure> {
         let next = match self.next.take() {
             Some(next) => Some(next),
             None if is_installed()? => {
                 session::forget_cancellation();
-                self.executor.claim()?
+                if self.has_run_group()? {
+                    executors::end_run(self.executor.slot);
+                    return self.make_new(None);
+                }
+                self.claim()?
             }
             None => None,
         };
@@ -159,6 +165,37 @@ impl Shift {
             return Ok(Turn::Nothing);
         };
         let next = self.executor.run(&claimed)?;
+        self.make_new(next)
+    }
+
+    /// Runs those that come next together, if they may be.
+    fn has_run_group(&mut self) -> Result<bool, Failure> {
+        let may = self.alone.is_empty() && self.executor.may_group();
+        if !may || !self.executor.is_proven() {
+            return Ok(false);
+        }
+        let alone = self.executor.run_group()?;
+        let has_run = alone.is_some();
+        self.alone = alone.unwrap_or_default().into();
+        Ok(has_run)
+    }
+
+    fn claim(&mut self) -> Result<Option<Claimed>, Failure> {
+        while let Some(dispatch) = self.alone.pop_front() {
+            let claimed = self.executor.claim_one(dispatch)?;
+            if claimed.is_some() {
+                return Ok(claimed);
+            }
+        }
+        let claimed = self.executor.claim()?;
+        if claimed.is_some() && self.executor.may_group() {
+            self.executor.put_groups_off();
+        }
+        Ok(claimed)
+    }
+
+    /// Makes the session a new one.
+    fn make_new(&mut self, next: Option<Claimed>) -> Result<Turn, Failure> {
         let Err(failure) = session::reset() else {
             self.next = next;
             return Ok(Turn::Ran);

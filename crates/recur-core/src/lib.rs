@@ -21,6 +21,7 @@ mod invalid;
 pub mod journey;
 pub mod notice;
 pub mod notify;
+pub mod pace;
 pub mod pattern;
 pub mod policy;
 pub mod report;

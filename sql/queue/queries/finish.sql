@@ -6,16 +6,20 @@
 -- reports on one attempt the first counts. One report needs no sort, which saves 8 µs. The condition is "not pending"
 -- instead of "running", because the planner estimates the index of running dispatches to be cheaper than the primary
 -- key.
+-- {columns} are those of live_dispatches; of dispatches that were never claimed but locked and run, those of the claim
+-- are filled in.
 -- {kept_errors} and {subject} as in requeue.sql.
--- $1 uuid[]: dispatches; $2 int[]: attempts; $3 jsonb[]: results; $4 text[]: reasons; $5 text: completed, failed or
--- cancelled; $6 smallint: history partition; $7 int[]: owners that the caller sees, NULL for all
+-- $1 uuid[]: dispatches; $2 int[]: attempts; $3 jsonb[]: results; $4 text[]: reasons, for taken.sql the versions of
+-- the rows that were locked; $5 text: completed, failed or cancelled; $6 smallint: history partition; $7 int[]: owners
+-- that the caller sees, NULL for all; $8 text: for taken.sql, the consumer; $9 timestamptz: for taken.sql, when the
+-- rows were locked
 WITH reports AS (
     {{reports}}
 ), moved AS (
     DELETE FROM recur_internal.live_dispatches AS l
      USING reports AS u
      WHERE l.id = u.id AND {{accepted}}
-    RETURNING u.number, u.result, u.reason, {{live_dispatches l}}
+    RETURNING u.number, u.result, u.reason, {{columns}}
 ), kept AS (
     INSERT INTO recur_internal.finished_dispatches
            ({{live_dispatches except status, lease_expires_at, error, errors}},

@@ -2,6 +2,7 @@
 //! so that runs and dispatching do not wait for each other.
 
 use super::demand::{Demands, WaitsFor};
+use super::proven::Proven;
 use crate::pg::latch::LatchRef;
 use crate::pg::{self, time};
 use pgrx::prelude::*;
@@ -29,6 +30,7 @@ struct Executors {
     failures: [(pg_sys::Oid, i32); MAX_FAILURES],
     failure_count: usize,
     demands: Demands,
+    proven: Proven,
 }
 
 // SAFETY: plain values without pointers, except for latches, which have the same address in every process.
@@ -66,6 +68,8 @@ struct Slot {
     since: pg_sys::TimestampTz,
     /// What runs, and what is claimed to run next.
     attempts: [Option<Attempt>; 2],
+    /// Are it and others run in one transaction?
+    is_group: bool,
     began_at: pg_sys::TimestampTz,
     /// When what runs is to be over; 0 if it may take any time.
     deadline: pg_sys::TimestampTz,
@@ -86,6 +90,7 @@ impl Slot {
         is_asked_to_leave: false,
         since: 0,
         attempts: [None; 2],
+        is_group: false,
         began_at: 0,
         deadline: 0,
         interrupts: [None; 2],
@@ -120,6 +125,7 @@ impl Default for Executors {
             failures: [(pg_sys::InvalidOid, 0); MAX_FAILURES],
             failure_count: 0,
             demands: Demands::NONE,
+            proven: Proven::NONE,
         }
     }
 }
@@ -404,7 +410,35 @@ pub fn leave(index: usize) -> pg_sys::Oid {
         shared.failures[count] = (slot.database, slot.owner_id);
         shared.failure_count += 1;
     }
+    if slot.is_group {
+        shared.proven.forget(slot.database, slot.owner_id);
+    }
     slot.database
+}
+
+/// Has enough of the owner run alone for calls to share a transaction?
+pub fn is_proven(index: usize) -> bool {
+    let shared = EXECUTORS.share();
+    let slot = &shared.slots[index];
+    shared.proven.contains(slot.database, slot.owner_id)
+}
+
+pub fn note_proven(index: usize) {
+    let mut shared = EXECUTORS.exclusive();
+    let slot = shared.slots[index];
+    shared.proven.add(slot.database, slot.owner_id);
+}
+
+/// A group runs, of which this is the first attempt.
+pub fn begin_group(index: usize, first: Attempt) {
+    let now = time::now_micros();
+    let mut shared = EXECUTORS.exclusive();
+    let slot = &mut shared.slots[index];
+    slot.attempts = [Some(first), None];
+    slot.interrupts = [None; 2];
+    slot.is_group = true;
+    slot.began_at = now;
+    slot.deadline = 0;
 }
 
 /// An attempt is claimed, to run next. Noted before the claim is committed: what is committed and not noted has been
@@ -420,6 +454,7 @@ pub fn begin_run(index: usize) {
     let slot = &mut shared.slots[index];
     slot.attempts = [slot.attempts[1], None];
     slot.interrupts = [slot.interrupts[1], None];
+    slot.is_group = false;
     slot.began_at = now;
     slot.deadline = 0;
 }
@@ -434,6 +469,7 @@ pub fn end_run(index: usize) {
     let mut shared = EXECUTORS.exclusive();
     shared.slots[index].attempts = [None; 2];
     shared.slots[index].interrupts = [None; 2];
+    shared.slots[index].is_group = false;
 }
 
 /// The claim was rolled back.

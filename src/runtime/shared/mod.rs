@@ -6,6 +6,7 @@
 mod databases;
 mod demand;
 pub mod executors;
+mod proven;
 mod slots;
 
 pub use databases::*;

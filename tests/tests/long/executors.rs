@@ -53,6 +53,63 @@ fn a_run_has_its_effect_once_however_often_it_is_killed() {
     println!("{rounds} kills, {twice} of them in the middle of a run");
 }
 
+/// Calls of handlers that share transactions, and executors that are killed meanwhile.
+#[test]
+fn calls_have_their_effects_once_however_often_they_are_killed() {
+    const CALLS: i64 = 400;
+    let rounds = number("PG_RECUR_EXECUTOR_ROUNDS", 5);
+    let seed = number("PG_RECUR_CRASH_SEED", u64::from(std::process::id()));
+    println!("PG_RECUR_CRASH_SEED={seed} PG_RECUR_EXECUTOR_ROUNDS={rounds}");
+    let mut dice = Dice::new(seed);
+    let cluster = Cluster::preloaded("fsync = on");
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE TABLE effects (round int, n int, xid text DEFAULT pg_current_xact_id()::text);
+         CREATE FUNCTION handle(payload jsonb) RETURNS void LANGUAGE sql AS
+             $$ INSERT INTO effects VALUES ((payload ->> 'round')::int, (payload ->> 'n')::int) $$;
+         SELECT recur.set_handler('a', 'handle(jsonb)')",
+    );
+    let mut interrupted = 0;
+    for round in 1..=rounds as i64 {
+        session.execute(
+            "SELECT count(recur.enqueue('app', 'a', jsonb_build_object('round', $1::bigint, 'n', n),
+                        max_attempts => 100, retry_backoff => '{\"base\": \"1 ms\", \"factor\": 1, \"cap\": \"1 ms\"}'))
+               FROM generate_series(1, $2::bigint) AS n",
+            &[&round, &CALLS],
+        );
+        let pid: i32 = eventually_some("an executor", || {
+            let pids: Vec<i32> = session.column(
+                "SELECT pid FROM recur.workers WHERE kind = 'executor' AND pid IS NOT NULL",
+                &[],
+            );
+            pids.first().copied()
+        });
+        std::thread::sleep(Duration::from_micros(dice.roll(200_000)));
+        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        session = session_after_kill(&cluster, "app", pid);
+        interrupted += i64::from(session.count("recur_internal.live_dispatches") > 0);
+        eventually("all are completed", || {
+            session.count("recur_internal.live_dispatches") == 0
+        });
+        let (effects, different, completed): (i64, i64, i64) = (
+            session.count(&format!("effects WHERE round = {round}")),
+            session.count(&format!(
+                "(SELECT DISTINCT n FROM effects WHERE round = {round}) AS n"
+            )),
+            session.count(&format!(
+                "recur.dispatches WHERE payload ->> 'round' = '{round}' AND status = 'completed'"
+            )),
+        );
+        assert_eq!(
+            (effects, different, completed),
+            (CALLS, CALLS, CALLS),
+            "round {round}"
+        );
+    }
+    let transactions = session.count("(SELECT DISTINCT xid FROM effects) AS x");
+    println!("{rounds} kills, {interrupted} before all was done; {transactions} transactions");
+}
+
 #[test]
 fn many_owners_share_a_few_executors() {
     let owners = number("PG_RECUR_SQL_OWNERS", 20);
@@ -66,12 +123,14 @@ fn many_owners_share_a_few_executors() {
         session.batch(&format!(
             "CREATE ROLE owner{owner} LOGIN; SELECT recur.grant_access('owner{owner}', 'sql');
              SET SESSION AUTHORIZATION owner{owner};
-             SELECT recur.enqueue_sql(format('INSERT INTO seen (n) VALUES (%s)', n), now() + interval '10 seconds')
+             SELECT recur.create_sql(format('action %s', n), '@yearly', format('INSERT INTO seen (n) VALUES (%s)', n))
                FROM generate_series(1, {each}) AS n;
              RESET SESSION AUTHORIZATION"
         ));
     }
     let expected = (owners * each) as i64;
+    let started = Instant::now();
+    session.batch("SELECT recur.trigger(id) FROM recur.recurring_actions ORDER BY random()");
     eventually("all have run", || {
         let running = session.count("recur.workers WHERE kind = 'executor'");
         assert!(running <= 4, "{running} executors");
@@ -79,6 +138,42 @@ fn many_owners_share_a_few_executors() {
     });
     let different: i64 = session.value("SELECT count(DISTINCT (who, n)) FROM seen", &[]);
     assert_eq!(different, expected);
+    let took = started.elapsed().as_secs_f64();
+    println!("{expected} actions of {owners} owners in {took:.1} s");
+}
+
+/// Memory of a process in MB, as the system counts it.
+fn resident(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number.expect("the system says how much") / 1024
+}
+
+#[test]
+fn large_rows_and_many_messages_take_no_lasting_memory() {
+    let cluster = Cluster::preloaded("recur.executors = 1");
+    let mut session = cluster.database("app");
+    let mut sizes = Vec::new();
+    for round in 1..=4 {
+        for command in [
+            "SELECT repeat('x', 100000000) AS big, n FROM generate_series(1, 3) AS n",
+            "DO $$ BEGIN FOR n IN 1 .. 1000000 LOOP RAISE NOTICE '%', n; END LOOP; END $$",
+        ] {
+            session.execute("SELECT recur.enqueue_sql($1)", &[&command]);
+        }
+        eventually("both have run", || {
+            session.count("recur.runs WHERE outcome = 'completed'") == 2 * round
+        });
+        let pid: i32 = session.value("SELECT pid FROM recur.workers WHERE kind = 'executor'", &[]);
+        sizes.push((pid, resident(pid)));
+    }
+    println!("executor and its memory in MB after each round: {sizes:?}");
+    let [first, .., last] = sizes[..] else {
+        panic!("four rounds");
+    };
+    assert_eq!(first.0, last.0);
+    assert!(last.1 <= first.1 + 5, "{sizes:?}");
 }
 
 /// pg_cron and what was imported from it fire side by side, and cover the same minutes.

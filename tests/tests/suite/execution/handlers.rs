@@ -171,3 +171,27 @@ fn a_consumer_gets_what_has_a_handler_only_by_the_name_of_its_provider() {
     );
     assert_eq!(session.count("recur.claim(9, providers => '{app}')"), 1);
 }
+
+#[test]
+fn each_owner_has_handlers_of_its_own() {
+    let cluster = Cluster::preloaded("");
+    let mut admin = cluster.database("app");
+    admin.batch(
+        "CREATE FUNCTION who(payload jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT to_jsonb(session_user)';
+         CREATE ROLE cay LOGIN; SELECT recur.grant_access('cay', 'author'), recur.grant_access('cay', 'consumer')",
+    );
+    for owner in ["ann", "ben"] {
+        admin.batch(&format!(
+            "CREATE ROLE {owner} LOGIN; SELECT recur.grant_access('{owner}', 'sql')"
+        ));
+        let mut session = cluster.session_as(owner, "app");
+        session.batch("SELECT recur.set_handler('who', 'who(jsonb)')");
+        let id = enqueue(&mut session, "who", json!({}));
+        let (_, result, error) = outcome(&mut session, id);
+        assert_eq!((result, error.as_str()), (json!(owner), ""));
+    }
+    // Who has no handler has a consumer.
+    let mut cay = cluster.session_as("cay", "app");
+    enqueue(&mut cay, "who", json!({}));
+    assert_eq!(cay.count("recur.claim(1)"), 1);
+}

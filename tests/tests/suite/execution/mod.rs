@@ -4,6 +4,7 @@ mod commands;
 mod crashes;
 mod escapes;
 mod executors;
+mod groups;
 mod handlers;
 mod owners;
 mod pg_cron;
