@@ -7,10 +7,11 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # The cluster stops with the demo, also when the demo fails; make psql starts it again.
 trap '"$here/cluster.sh" stop >/dev/null' EXIT
 
-say "Building the viewer"
-(cd "$ROOT" && cargo build --quiet -p pg_recur-examples)
+say "Building the viewer and recurd"
+(cd "$ROOT" && cargo build --quiet -p pg_recur-examples -p recurd)
 # The server's user owns the socket and must be able to run the viewer.
 install -m 755 "${CARGO_TARGET_DIR:-$ROOT/target}/debug/watch" "$STATE/watch"
+install -m 755 "${CARGO_TARGET_DIR:-$ROOT/target}/debug/recurd" "$STATE/recurd"
 
 say "Starting the private cluster"
 "$here/cluster.sh" stop >/dev/null # a running server keeps the old library
@@ -25,6 +26,32 @@ as_server "$STATE/watch" "$("$here/cluster.sh" url)" 15
 say "What the database has run by itself meanwhile: SELECT * FROM recur.runs"
 "$here/cluster.sh" psql -X -q -P footer=off -c "SELECT action, began::time(3), duration, outcome, rows
                                                   FROM recur.runs ORDER BY began DESC LIMIT 3"
+
+say "The same over HTTP: recurd, as a role of the database"
+"$here/cluster.sh" psql -X -q -c "DO 'BEGIN IF to_regrole(''recurd'') IS NULL THEN CREATE ROLE recurd LOGIN NOINHERIT;
+    CREATE ROLE demo_app; GRANT demo_app TO recurd; END IF; END'" \
+  -c "SELECT recur.grant_access('demo_app', 'author')" >/dev/null
+token=$(head -c 18 /dev/urandom | base64)
+cat >"$STATE/recurd.toml" <<TOML
+listen = "127.0.0.1:8032"
+[auth]
+allowed_roles = ["demo_app"]
+[[auth.tokens]]
+role = "demo_app"
+sha256 = "$(printf %s "$token" | sha256sum | cut -c1-64)"
+TOML
+RECURD_DATABASE_URL=$("$here/cluster.sh" url | sed 's/user=postgres/user=recurd/') \
+  "$STATE/recurd" --config "$STATE/recurd.toml" serve 2>"$STATE/recurd.log" &
+recurd=$!
+trap 'kill $recurd 2>/dev/null; "$here/cluster.sh" stop >/dev/null' EXIT
+request() {
+  curl --silent --show-error --retry 20 --retry-connrefused --retry-delay 1 -H "Authorization: Bearer $token" \
+    "http://127.0.0.1:8032$1" "${@:2}"
+  echo
+}
+request /v1/recurring -H 'Content-Type: application/json' \
+  -d '{"name": "made over http", "schedule": "every 2 days", "provider": "demo", "action_type": "ping"}'
+request "/v1/recurring?fields=name,owner,schedule,next_run_at"
 
 cat <<TEXT
 What to try next

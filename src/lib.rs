@@ -14,6 +14,7 @@ mod journeys;
 mod pg;
 mod queue;
 mod recovery;
+mod requests;
 mod runtime;
 mod webhooks;
 mod workers;
@@ -144,9 +145,14 @@ extension_sql_file!(
     requires = ["execution_views"]
 );
 extension_sql_file!(
+    "../sql/requests/keys.sql",
+    name = "request_keys",
+    requires = ["recovery_functions"]
+);
+extension_sql_file!(
     "../sql/journeys/tables.sql",
     name = "journey_tables",
-    requires = ["recovery_functions"]
+    requires = ["request_keys"]
 );
 extension_sql_file!(
     "../sql/journeys/functions.sql",
@@ -199,9 +205,14 @@ extension_sql_file!(
     requires = ["overview"]
 );
 extension_sql_file!(
+    "../sql/inspect/metrics.sql",
+    name = "metrics",
+    requires = ["operating"]
+);
+extension_sql_file!(
     "../sql/inspect/help.sql",
     name = "help",
-    requires = ["operating"]
+    requires = ["metrics"]
 );
 extension_sql_file!(
     "../sql/history/functions.sql",

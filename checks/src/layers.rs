@@ -22,6 +22,7 @@ const LAYERS: [&[&str]; 5] = [
         "history",
         "inspect",
         "access",
+        "requests",
     ],
     &["workers"],
     &[ROOT],

@@ -21,7 +21,8 @@ AS $$
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
             'backfill', 'enqueue', 'receive', 'reassign_owner', 'forget_subject', 'set_journey', 'drop_journey',
             'schedule_journey', 'create_many', 'create_endpoint', 'update_endpoint', 'drop_endpoint',
-            'rotate_webhook_secret', 'resume_endpoint', 'create_webhook', 'enqueue_webhook'])
+            'rotate_webhook_secret', 'resume_endpoint', 'create_webhook', 'enqueue_webhook',
+            'begin_request', 'finish_request'])
          WHERE functions_of.level IN ('author', 'sql', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql',
@@ -48,7 +49,7 @@ AS $$
         SELECT unnest(ARRAY['route_webhooks', 'claim_webhooks', 'extend_webhook', 'release_webhook', 'report_webhook'])
          WHERE functions_of.level = 'deliverer'
         UNION ALL
-        SELECT unnest(ARRAY['stats', 'workers']) WHERE functions_of.level IN ('monitor', 'admin')
+        SELECT unnest(ARRAY['stats', 'workers', 'metrics']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['settings_in_force', 'sees_all'])
          WHERE functions_of.level IN ('reader', 'author', 'consumer', 'sql', 'monitor', 'admin')

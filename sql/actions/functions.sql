@@ -97,23 +97,24 @@ COMMENT ON FUNCTION recur.create_many IS
     'Creates actions in bulk, all or none, and returns their ids in order. Each element is an object with the '
     'arguments of recur.create by name; an error says which element it is about, counted from 1';
 
-CREATE FUNCTION recur.update(INOUT id uuid, changes jsonb,
+CREATE FUNCTION recur.update(INOUT id uuid, changes jsonb, if_updated_at timestamptz DEFAULT NULL,
                              OUT name text, OUT enabled boolean, OUT next_run_at timestamptz)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'update_wrapper';
-COMMENT ON FUNCTION recur.update(uuid, jsonb) IS
+COMMENT ON FUNCTION recur.update(uuid, jsonb, timestamptz) IS
     'Changes what is named in changes and nothing else; null clears. A change of schedule, time zone or bounds '
-    'recomputes next_run_at from now';
+    'recomputes next_run_at from now. Refused with RC011 if the updated_at of the action is not if_updated_at';
 CREATE FUNCTION recur.update(action text, changes jsonb, namespace text DEFAULT NULL, tenant text DEFAULT NULL,
-                             subject text DEFAULT NULL)
+                             subject text DEFAULT NULL, if_updated_at timestamptz DEFAULT NULL)
     RETURNS TABLE (id uuid, name text, enabled boolean, next_run_at timestamptz)
     LANGUAGE c ROWS 1
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'update_named_wrapper';
-COMMENT ON FUNCTION recur.update(text, jsonb, text, text, text) IS
-    'Changes what is named in changes and nothing else, of the action with this id or name';
+COMMENT ON FUNCTION recur.update(text, jsonb, text, text, text, timestamptz) IS
+    'Changes what is named in changes and nothing else, of the action with this id or name, unless its updated_at is '
+    'another than if_updated_at';
 
 -- The columns that occurrences depend on.
 CREATE FUNCTION recur_internal.with_changes(

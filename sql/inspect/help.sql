@@ -20,7 +20,7 @@ BEGIN
                           'restore_context}'::text[]),
                ('look', '{get,id_of,list,history,preview,describe,explain,compare,forecast,lint,next_occurrence,'
                         'is_valid_schedule,context_history,tzdata_version,help}'),
-               ('run', '{trigger,backfill,enqueue,receive,tick}'),
+               ('run', '{trigger,backfill,enqueue,receive,begin_request,finish_request,tick}'),
                ('sql', '{create_sql,enqueue_sql,set_handler,drop_handler,arm_sql,import_pg_cron}'),
                ('consume', '{claim,complete,fail,extend,release,cancel,retry,complete_many,fail_many,'
                            'fail_interactive}'),
@@ -28,8 +28,9 @@ BEGIN
                ('webhooks', '{create_webhook,enqueue_webhook,create_endpoint,update_endpoint,rotate_webhook_secret,'
                             'resume_endpoint,drop_endpoint,route_webhooks,claim_webhooks,report_webhook,'
                             'extend_webhook,release_webhook}'),
-               ('operate', '{doctor,recover,purge,grant_access,revoke_access,set_setting,reset_setting,set_quota,'
-                           'reassign_owner,forget_subject,arm,expect_move,mark_test_database,set_clock,clock}')
+               ('operate', '{doctor,metrics,recover,purge,grant_access,revoke_access,set_setting,reset_setting,'
+                           'set_quota,reassign_owner,forget_subject,arm,expect_move,mark_test_database,set_clock,'
+                           'clock}')
     ), functions AS (
         -- One form of each: the one that takes a name where there are several.
         SELECT DISTINCT ON (p.proname) p.proname::text AS name,

@@ -91,6 +91,7 @@ COMMENT ON FUNCTION recur.complete IS
     'since the claim';
 
 CREATE FUNCTION recur.fail(INOUT id uuid, INOUT attempt int, reason text, retry boolean DEFAULT true,
+                           retry_in interval DEFAULT NULL,
                            OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
@@ -98,7 +99,7 @@ CREATE FUNCTION recur.fail(INOUT id uuid, INOUT attempt int, reason text, retry 
     AS 'MODULE_PATHNAME', 'fail_wrapper';
 COMMENT ON FUNCTION recur.fail IS
     'Reports that an attempt has failed; while attempts are left the dispatch is tried again later, unless retry is '
-    'false';
+    'false: after retry_in, or else after the pause of its retry_backoff';
 
 CREATE FUNCTION recur.extend(INOUT id uuid, INOUT attempt int, lease interval DEFAULT NULL,
                              OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
@@ -109,14 +110,15 @@ CREATE FUNCTION recur.extend(INOUT id uuid, INOUT attempt int, lease interval DE
 COMMENT ON FUNCTION recur.extend IS
     'Renews the lease of a claimed dispatch from now on; cancel_requested says whether the run was asked to stop';
 
-CREATE FUNCTION recur.release(INOUT id uuid, INOUT attempt int,
+CREATE FUNCTION recur.release(INOUT id uuid, INOUT attempt int, delay interval DEFAULT NULL,
                               OUT status text, OUT available_at timestamptz, OUT cancel_requested boolean)
     RETURNS SETOF record
     LANGUAGE c ROWS 1
     SET search_path = pg_catalog, pg_temp
     AS 'MODULE_PATHNAME', 'release_wrapper';
 COMMENT ON FUNCTION recur.release IS
-    'Gives a claimed dispatch back, undone: any consumer can claim it at once, and the attempt does not count';
+    'Gives a claimed dispatch back, undone: any consumer can claim it at once, or after delay, and the attempt does '
+    'not count';
 
 -- The batch forms have names of their own: drivers that leave types to the server could not call an overload.
 CREATE FUNCTION recur.complete_many(ids uuid[], attempts int[], results jsonb[] DEFAULT NULL)

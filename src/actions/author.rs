@@ -62,6 +62,23 @@ impl Locked {
         !self.action.duplicate
             && Identity::of(&self.action.definition, self.stored.owner_id()) == *identity
     }
+
+    /// Refuses to change what somebody else has changed since the author read it.
+    pub fn check_unchanged_since(&self, expected: DateTime<Utc>) -> Result<(), SqlError> {
+        let updated_at = self.stored.updated_at();
+        if updated_at == Some(expected) {
+            return Ok(());
+        }
+        let message = format!(
+            "action \"{}\" is not as it was at {}",
+            self.action.definition.name(),
+            time::shown(expected)
+        );
+        let last = updated_at.map(time::shown).unwrap_or_default();
+        Err(SqlError::own("RC011", message)
+            .with_detail(format!("It was last changed at {last}."))
+            .with_hint("Read it again, and see whether the change still fits."))
+    }
 }
 
 impl Summary {

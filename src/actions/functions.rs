@@ -14,8 +14,9 @@ use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
+use crate::pg::time;
 use crate::runtime::engine;
-use pgrx::datum::Uuid as PgUuid;
+use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
 use pgrx::pg_sys::{self, FunctionCallInfo};
 use pgrx::prelude::*;
 use recur_core::action::{self, Changes, Column, Value};
@@ -75,13 +76,18 @@ fn create_sql(call: FunctionCallInfo) -> PgUuid {
     pg_uuid(id.or_raise())
 }
 
-/// `recur.update(id, changes)`.
+/// `recur.update(id, changes, if_updated_at)`.
 #[pg_extern(sql = false)]
-fn update(id: Option<PgUuid>, changes: Option<Jsonb>, call: FunctionCallInfo) {
-    update_by_id(known(id), changes, call);
+fn update(
+    id: Option<PgUuid>,
+    changes: Option<Jsonb>,
+    if_updated_at: Option<TimestampWithTimeZone>,
+    call: FunctionCallInfo,
+) {
+    update_by_id(known(id), changes, if_updated_at, call);
 }
 
-/// `recur.update(action, changes, namespace, tenant, subject)`.
+/// `recur.update(action, changes, namespace, tenant, subject, if_updated_at)`.
 #[pg_extern(sql = false)]
 fn update_named(
     action: Option<&str>,
@@ -89,16 +95,24 @@ fn update_named(
     namespace: Option<&str>,
     tenant: Option<&str>,
     subject: Option<&str>,
+    if_updated_at: Option<TimestampWithTimeZone>,
     call: FunctionCallInfo,
 ) {
     update_by_id(
         resolve(action, namespace, tenant, subject).or_raise(),
         changes,
+        if_updated_at,
         call,
     );
 }
 
-fn update_by_id(id: Uuid, changes: Option<Jsonb>, call: FunctionCallInfo) {
+fn update_by_id(
+    id: Uuid,
+    changes: Option<Jsonb>,
+    if_updated_at: Option<TimestampWithTimeZone>,
+    call: FunctionCallInfo,
+) {
+    let expected = if_updated_at.map(|at| time::instant("if_updated_at", at).or_raise());
     let Asked { changes, owner } = given("changes", changes)
         .and_then(changes_json::read_with_owner)
         .or_raise();
@@ -106,6 +120,9 @@ fn update_by_id(id: Uuid, changes: Option<Jsonb>, call: FunctionCallInfo) {
     let changes_context = changes.get(Column::Context).is_some();
     respond(call, |author| {
         let locked = author.lock_known(id, changes_context)?;
+        if let Some(expected) = expected {
+            locked.check_unchanged_since(expected)?;
+        }
         let summary = author.change(locked, &changes)?;
         if let Some(owner) = owner {
             owner.take_alone(author, &author.lock_known(id, false)?)?;

@@ -162,6 +162,11 @@ impl Stored {
         int4(self.definition.int("owner_id"))
     }
 
+    /// When a person last changed the action.
+    pub fn updated_at(&self) -> Option<DateTime<Utc>> {
+        self.definition.instant("updated_at")
+    }
+
     /// The name of the owner.
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()

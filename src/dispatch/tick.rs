@@ -8,6 +8,7 @@ use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::planner::PlannerPins;
 use crate::pg::time;
 use crate::recovery::leases;
+use crate::requests::keys;
 use crate::runtime::{clock, engine, home, shared, stats, wakeup};
 use chrono::{DateTime, Utc};
 use pgrx::datum::{TimestampWithTimeZone, Uuid as PgUuid};
@@ -44,12 +45,13 @@ fn tick(
             }
         }
         let counts = dispatch(now);
-        // Nor is anybody else there to look at alarms where the server has no workers. What has just been dispatched is
-        // not late.
+        // Where the server has no workers, nothing else looks at alarms, and forgets requests. What has just been
+        // dispatched is not late.
         if clock::is_for_tests() || !shared::available() {
             while alarms::check(now).is_some_and(|next| next <= now) {
                 check_for_interrupts!();
             }
+            keys::remove_forgotten(now);
         }
         counts
     });

@@ -30,7 +30,7 @@ fn stats() -> TableIterator<
 > {
     let rows = stats::of_this_database().map(|stats| {
         let milliseconds = |micros: i64| micros as f64 / 1000.0;
-        let quantile = |part| stats.lateness_quantile(part).map(milliseconds);
+        let quantile = |part| stats.lateness.quantile(part).map(milliseconds);
         (
             instant(stats.since),
             instant(stats.last_tick),
@@ -45,7 +45,7 @@ fn stats() -> TableIterator<
             stats.alarms_raised as i64,
             quantile(0.5),
             quantile(0.99),
-            quantile(1.0).map(|_| milliseconds(stats.max_lateness)),
+            quantile(1.0).map(|_| milliseconds(stats.lateness.max)),
         )
     });
     TableIterator::new(rows.into_iter().collect::<Vec<_>>())

@@ -143,6 +143,7 @@ fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finis
         record_events: row.get(10),
         enqueued: Enqueued::read(row, 11),
         was_ahead: row.required(12),
+        started_at: row.instant(13),
     };
     query.with(|query| query.rows(arguments, read))
 }

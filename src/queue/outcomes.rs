@@ -6,7 +6,7 @@ use crate::history::events::{self, DispatchEvent, WorkerEvents};
 use crate::history::lines;
 use crate::pg::query::{Row, fragment, pg_uuids, queries};
 use crate::pg::time;
-use crate::runtime::{clock, settings, wakeup};
+use crate::runtime::{clock, settings, stats, wakeup};
 use chrono::{DateTime, Utc};
 use recur_core::decide::EndReason;
 use recur_core::event::EventKind;
@@ -65,6 +65,8 @@ pub struct Finished {
     pub enqueued: Enqueued,
     /// Was it generated long before its time? Herds are staged at most a minute ahead.
     pub was_ahead: bool,
+    /// When the latest attempt was claimed.
+    pub started_at: Option<DateTime<Utc>>,
 }
 
 /// Is an event of this kind recorded of a dispatch that says so, or leaves it to the setting?
@@ -74,8 +76,19 @@ pub fn is_recorded(of_dispatch: Option<&str>, kind: EventKind) -> bool {
     own.unwrap_or_else(settings::recorded_events).contains(kind)
 }
 
+/// How long their last attempts have run, in microseconds.
+fn durations(finished: &[Finished]) -> impl Iterator<Item = i64> {
+    let now = clock::now();
+    let since = move |started_at: DateTime<Utc>| (now - started_at).num_microseconds();
+    finished
+        .iter()
+        .filter_map(move |one| since(one.started_at?))
+}
+
 /// Dispatches were completed.
 pub fn completed(finished: &[Finished], actor: &Actor) {
+    let number = finished.len() as u64;
+    stats::count_attempts_on_commit(|all| all.completed += number, durations(finished));
     let counted = finished.iter().filter_map(|one| one.action);
     let actions = pg_uuids(counted);
     if !actions.is_empty() {
@@ -109,6 +122,8 @@ fn look_at_end(finished: &[Finished]) {
 
 /// Dispatches were cancelled, each for a reason or none.
 pub fn cancelled(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor) {
+    let number = finished.len() as u64;
+    stats::count_attempts_on_commit(|all| all.cancelled += number, std::iter::empty());
     record(
         EventKind::Cancelled,
         finished,
@@ -120,6 +135,8 @@ pub fn cancelled(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor)
 
 /// Dispatches have failed for good.
 pub fn failed(finished: &[Finished], reasons: &[Option<&str>], actor: &Actor) {
+    let number = finished.len() as u64;
+    stats::count_attempts_on_commit(|all| all.failed += number, durations(finished));
     let reason = |one: &Finished| {
         reasons
             .get(one.number)

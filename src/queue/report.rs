@@ -240,30 +240,59 @@ pub fn lock_reported(ids: &[Uuid], attempts: &[i32], visible: &Visible) -> Vec<R
     })
 }
 
-/// `recur.fail(id, attempt, reason, retry)`.
+/// `recur.fail(id, attempt, reason, retry, retry_in)`.
 #[pg_extern(sql = false)]
 fn fail(
     id: Option<PgUuid>,
     attempt: Option<i32>,
     reason: Option<&str>,
     retry: Option<bool>,
+    retry_in: Option<Interval>,
     call: FunctionCallInfo,
 ) {
     let reason = stored_reason(reason);
     let retry = retry.unwrap_or(true);
+    if let Some(pause) = &retry_in {
+        check_retry_in(pause, retry).or_raise();
+    }
     give_back(
         Report::new(id, attempt),
         call,
         Some(&reason),
-        |reported, now| reported.fail(retry, now),
+        |reported, now| match retry_in {
+            Some(pause) => reported.running.fail_until(interval::after(now, pause)),
+            None => reported.fail(retry, now),
+        },
     );
 }
 
-/// `recur.release(id, attempt)`.
+fn check_retry_in(pause: &Interval, retry: bool) -> Result<(), SqlError> {
+    interval::check_pause("retry_in", pause)?;
+    if retry {
+        return Ok(());
+    }
+    let (shown, problem) = (
+        interval::parts(pause).to_string(),
+        "must be left out where retry is false",
+    );
+    Err(SqlError::invalid_argument("retry_in", &shown, problem)
+        .with_hint("Leave out retry to try again, or retry_in to give up."))
+}
+
+/// `recur.release(id, attempt, delay)`.
 #[pg_extern(sql = false)]
-fn release(id: Option<PgUuid>, attempt: Option<i32>, call: FunctionCallInfo) {
+fn release(
+    id: Option<PgUuid>,
+    attempt: Option<i32>,
+    delay: Option<Interval>,
+    call: FunctionCallInfo,
+) {
+    if let Some(delay) = &delay {
+        interval::check_pause("delay", delay).or_raise();
+    }
     give_back(Report::new(id, attempt), call, None, |reported, now| {
-        reported.running.release(now)
+        let available_at = delay.map_or(now, |delay| interval::after(now, delay));
+        reported.running.release(available_at)
     });
 }
 

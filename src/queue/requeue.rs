@@ -6,6 +6,7 @@ use crate::access::Actor;
 use crate::history::events::{self, DispatchEvent};
 use crate::pg::query::{fragment, pg_uuids, queries};
 use crate::pg::time;
+use crate::runtime::stats::{self, Outcomes};
 use crate::runtime::wakeup;
 use chrono::{DateTime, Utc};
 use recur_core::event::EventKind;
@@ -69,8 +70,18 @@ pub fn requeue(dispatches: &[Requeue], actor: &Actor) -> Vec<Requeued> {
             enqueued: Enqueued::read(row, 15),
         })
     });
+    count(&requeued);
     record(&requeued, actor);
     requeued
+}
+
+fn count(requeued: &[Requeued]) {
+    let failed = requeued.iter().filter(|one| one.error.is_some()).count();
+    let count = |all: &mut Outcomes| {
+        all.retried += failed as u64;
+        all.released += (requeued.len() - failed) as u64;
+    };
+    stats::count_attempts_on_commit(count, std::iter::empty());
 }
 
 /// An attempt that was given back has not failed.

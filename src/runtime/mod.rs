@@ -3,10 +3,12 @@
 //!
 //! Nothing here knows a feature: slices hand over plain values.
 
+pub mod allowance;
 pub mod cached_table;
 pub mod clock;
 pub mod engine;
 pub mod environment;
+pub mod histogram;
 pub mod home;
 pub mod hooks;
 mod install;

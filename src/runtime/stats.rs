@@ -1,17 +1,16 @@
-//! Counts what the dispatchers of each database have done since the server started. In shared memory, the counts are
-//! cheap to keep and outlive the workers.
+//! Counts what the dispatchers and consumers of each database have done since the server started. In shared memory, the
+//! counts are cheap to keep and outlive the processes.
 
+use super::histogram::Histogram;
 use super::shared;
 use crate::pg::{self, time};
 use pgrx::prelude::*;
 use pgrx::{
     PGRXSharedMemory, PgLwLock, PgXactCallbackEvent, pg_shmem_init, pg_sys, register_xact_callback,
 };
+use std::cell::RefCell;
 
 const MAX_DATABASES: usize = 128;
-/// Four buckets for each doubling of the microseconds: a quantile is right to a fifth. The last one begins at 71
-/// minutes.
-const BUCKETS: usize = 4 * 32 + 1;
 
 // SAFETY: no other extension names a lock like this.
 static STATS: PgLwLock<AllStats> = unsafe { PgLwLock::new(c"pg_recur stats") };
@@ -36,12 +35,25 @@ pub struct Stats {
     pub leases_expired: u64,
     pub interactive: u64,
     pub alarms_raised: u64,
-    pub max_lateness: i64,
-    lateness: [u64; BUCKETS],
+    pub outcomes: Outcomes,
+    /// From due to dispatched, or, for a staged dispatch, to announced.
+    pub lateness: Histogram,
+    /// From claimed to completed, or failed for good.
+    pub durations: Histogram,
+}
+
+/// What became of attempts.
+#[derive(Clone, Copy)]
+pub struct Outcomes {
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub retried: u64,
+    pub released: u64,
 }
 
 impl Stats {
-    const EMPTY: Stats = Stats {
+    pub const EMPTY: Stats = Stats {
         database: pg_sys::InvalidOid,
         since: 0,
         last_tick: 0,
@@ -54,53 +66,32 @@ impl Stats {
         leases_expired: 0,
         interactive: 0,
         alarms_raised: 0,
-        max_lateness: 0,
-        lateness: [0; BUCKETS],
+        outcomes: Outcomes::NONE,
+        lateness: Histogram::EMPTY,
+        durations: Histogram::EMPTY,
     };
 
     fn add_lateness(&mut self, lateness: &[Lateness]) {
         for late in lateness {
-            self.lateness[bucket_of(late.micros)] += late.dispatches;
-            self.max_lateness = self.max_lateness.max(late.micros);
+            self.lateness.add(late.micros, late.dispatches);
         }
     }
+}
 
-    /// The lateness, in microseconds, that this part of the dispatches did not exceed.
-    pub fn lateness_quantile(&self, part: f64) -> Option<i64> {
-        let all: u64 = self.lateness.iter().sum();
-        let rank = (all as f64 * part).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        for (bucket, count) in self.lateness.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return Some(upper_end(bucket).min(self.max_lateness));
-            }
-        }
-        None
-    }
+impl Outcomes {
+    const NONE: Outcomes = Outcomes {
+        completed: 0,
+        failed: 0,
+        cancelled: 0,
+        retried: 0,
+        released: 0,
+    };
 }
 
 impl Default for AllStats {
     fn default() -> Self {
         AllStats([Stats::EMPTY; MAX_DATABASES])
     }
-}
-
-fn bucket_of(micros: i64) -> usize {
-    let micros = micros.max(1) as u64;
-    let doublings = micros.ilog2();
-    // The two bits below the leading one.
-    let quarter = match doublings {
-        0 => 0,
-        1 => (micros & 1) << 1,
-        _ => (micros >> (doublings - 2)) & 3,
-    };
-    (doublings as usize * 4 + quarter as usize).min(BUCKETS - 1)
-}
-
-fn upper_end(bucket: usize) -> i64 {
-    let (doublings, quarter) = (bucket / 4, bucket % 4);
-    ((1i64 << doublings) * (5 + quarter as i64)) / 4
 }
 
 /// Requests the memory. Only while the library is being preloaded.
@@ -165,6 +156,63 @@ pub fn count_interactive_on_commit() {
     register_xact_callback(PgXactCallbackEvent::Commit, || {
         update(|stats| stats.interactive += 1);
     });
+}
+
+/// What this transaction has done to attempts.
+struct Uncommitted {
+    is_registered: bool,
+    outcomes: Outcomes,
+    durations: Histogram,
+}
+
+impl Uncommitted {
+    const NOTHING: Uncommitted = Uncommitted {
+        is_registered: false,
+        outcomes: Outcomes::NONE,
+        durations: Histogram::EMPTY,
+    };
+}
+
+thread_local! {
+    static UNCOMMITTED: RefCell<Uncommitted> = const { RefCell::new(Uncommitted::NOTHING) };
+}
+
+/// Counts what becomes of attempts, and how many microseconds those that are over have taken, if this transaction
+/// commits. What a savepoint undoes is counted all the same.
+pub fn count_attempts_on_commit(
+    count: impl FnOnce(&mut Outcomes),
+    durations: impl Iterator<Item = i64>,
+) {
+    if !shared::available() {
+        return;
+    }
+    UNCOMMITTED.with_borrow_mut(|uncommitted| {
+        count(&mut uncommitted.outcomes);
+        durations.for_each(|micros| uncommitted.durations.add(micros, 1));
+        if !uncommitted.is_registered {
+            uncommitted.is_registered = true;
+            register_xact_callback(PgXactCallbackEvent::Commit, count_attempts);
+            register_xact_callback(PgXactCallbackEvent::Abort, forget_attempts);
+            register_xact_callback(PgXactCallbackEvent::Prepare, forget_attempts);
+        }
+    });
+}
+
+fn count_attempts() {
+    let done = UNCOMMITTED.replace(Uncommitted::NOTHING);
+    update(|stats| {
+        let (all, new) = (&mut stats.outcomes, &done.outcomes);
+        all.completed += new.completed;
+        all.failed += new.failed;
+        all.cancelled += new.cancelled;
+        all.retried += new.retried;
+        all.released += new.released;
+        stats.durations.add_all(&done.durations);
+    });
+}
+
+fn forget_attempts() {
+    UNCOMMITTED.set(Uncommitted::NOTHING);
 }
 
 pub fn count_alarms(raised: u64) {

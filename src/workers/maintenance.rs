@@ -1,6 +1,7 @@
-//! What may wait for locks, and so is no work for a dispatcher: the truncation of old history, and the names of roles
-//! that were renamed. The first dispatcher of a database sees when it is needed; the launcher starts a process for it,
-//! one at a time for the whole server, which exits when the work is done.
+//! What may wait for locks or take its time, and so is no work for a dispatcher: the truncation of old history, the
+//! names of roles that were renamed, and the removal of keys of requests. The first dispatcher of a database sees when
+//! it is needed; the launcher starts a process for it, one at a time for the whole server, which exits when the work is
+//! done.
 
 use super::context::{Interruption, WorkerContext};
 use super::task::warn_of;
@@ -8,6 +9,7 @@ use crate::access;
 use crate::history::partition;
 use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::time;
+use crate::requests::keys;
 use crate::runtime::shared::{self, Exit};
 use chrono::{DateTime, Utc};
 use pgrx::prelude::*;
@@ -25,7 +27,7 @@ pub fn request_if_needed(
     let is_needed = context.transaction(c"pg_recur dispatcher", move || {
         let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
         partition::open_first(now);
-        partition::is_next_due(now) || access::names_are_outdated()
+        partition::is_next_due(now) || access::names_are_outdated() || keys::await_removal(now)
     })?;
     if is_needed {
         shared::request_maintenance(context.database());
@@ -49,6 +51,7 @@ pub fn serve(context: &mut WorkerContext) -> Exit {
     let outcomes = [
         ("retention", opened.map(drop)),
         ("refresh of names", refreshed),
+        ("removal of request keys", remove_request_keys(context)),
     ];
     for (work, outcome) in outcomes {
         if let Err(Interruption::Failed(failure)) = outcome {
@@ -56,4 +59,11 @@ pub fn serve(context: &mut WorkerContext) -> Exit {
         }
     }
     Exit::Asked
+}
+
+/// Step by step: each is a short transaction.
+fn remove_request_keys(context: &mut WorkerContext) -> Result<(), Interruption> {
+    let step = || keys::remove_forgotten(time::now());
+    while context.transaction(c"pg_recur maintenance", step)? == keys::AT_ONCE {}
+    Ok(())
 }

@@ -243,3 +243,41 @@ pub fn program() -> PathBuf {
         fs::rename(&new, path).expect("a rename");
     })
 }
+
+/// Schemathesis, from PyPI, in an environment of its own.
+pub fn schemathesis() -> Command {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let folder = once(&MADE, "schemathesis", |path| {
+        if path.join("complete").exists() {
+            return;
+        }
+        succeed(Command::new("python3").args(["-m", "venv"]).arg(path));
+        succeed(Command::new(path.join("bin/pip")).args([
+            "install",
+            "--quiet",
+            "schemathesis==4.32.5",
+        ]));
+        fs::File::create(path.join("complete")).expect("a file");
+    });
+    Command::new(folder.join("bin/schemathesis"))
+}
+
+/// promtool of Debian's package, which is unpacked and not installed: its service stays away.
+pub fn promtool() -> Command {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let folder = once(&MADE, "prometheus", |path| {
+        if path.join("usr/bin/promtool").exists() {
+            return;
+        }
+        let download = TempDir::new().expect("a folder");
+        succeed(Command::new("apt-get").current_dir(&download).args([
+            "download",
+            "--quiet",
+            "prometheus",
+        ]));
+        let mut files = fs::read_dir(&download).expect("a folder").flatten();
+        let package = files.next().expect("a package").path();
+        succeed(Command::new("dpkg").arg("--extract").arg(package).arg(path));
+    });
+    Command::new(folder.join("usr/bin/promtool"))
+}

@@ -187,6 +187,42 @@ impl Session {
         reason: &str,
         retry: bool,
     ) -> Result<Report, Error> {
+        self.report_failure(id, attempt, reason, retry, None).await
+    }
+
+    /// Reports a failure that passes: while the dispatch has attempts left, it is tried again after this pause instead
+    /// of that of its `retry_backoff`.
+    ///
+    /// ```no_run
+    /// # use recur_client::{Dispatch, Error, Session};
+    /// # async fn example(session: Session, dispatch: Dispatch) -> Result<(), Error> {
+    /// use std::time::Duration;
+    ///
+    /// // As a header Retry-After asks for it.
+    /// let pause = Duration::from_secs(120);
+    /// session.fail_for(dispatch.id, dispatch.attempt, "too many requests", pause).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn fail_for(
+        &self,
+        id: Uuid,
+        attempt: i32,
+        reason: &str,
+        pause: Duration,
+    ) -> Result<Report, Error> {
+        self.report_failure(id, attempt, reason, true, Some(pause))
+            .await
+    }
+
+    async fn report_failure(
+        &self,
+        id: Uuid,
+        attempt: i32,
+        reason: &str,
+        retry: bool,
+        pause: Option<Duration>,
+    ) -> Result<Report, Error> {
+        let pause = pause.map(|pause| pause.as_secs_f64());
         self.report(
             include_str!("../sql/fail.sql"),
             &[
@@ -194,6 +230,7 @@ impl Session {
                 (&attempt, Type::INT4),
                 (&reason, Type::TEXT),
                 (&retry, Type::BOOL),
+                (&pause, Type::FLOAT8),
             ],
         )
         .await
@@ -232,9 +269,33 @@ impl Session {
 
     /// Returns the dispatch to the queue, available at once. The attempt does not count.
     pub async fn release(&self, id: Uuid, attempt: i32) -> Result<Report, Error> {
+        self.give_back(id, attempt, None).await
+    }
+
+    /// Returns the dispatch to the queue, available after this delay. The attempt does not count.
+    pub async fn release_for(
+        &self,
+        id: Uuid,
+        attempt: i32,
+        delay: Duration,
+    ) -> Result<Report, Error> {
+        self.give_back(id, attempt, Some(delay)).await
+    }
+
+    async fn give_back(
+        &self,
+        id: Uuid,
+        attempt: i32,
+        delay: Option<Duration>,
+    ) -> Result<Report, Error> {
+        let delay = delay.map(|delay| delay.as_secs_f64());
         self.report(
             include_str!("../sql/release.sql"),
-            &[(&id, Type::UUID), (&attempt, Type::INT4)],
+            &[
+                (&id, Type::UUID),
+                (&attempt, Type::INT4),
+                (&delay, Type::FLOAT8),
+            ],
         )
         .await
     }

@@ -85,33 +85,34 @@ impl Running {
     /// assert_eq!(outcome, Outcome::Failed);
     /// ```
     pub fn fail(&self, retry: bool, backoff: &RetryBackoff, now: DateTime<Utc>) -> Outcome {
-        if self.cancel_requested {
-            return Outcome::Cancelled;
-        }
-        if !retry || !self.has_attempts_left() {
+        if !retry && !self.cancel_requested {
             return Outcome::Failed;
         }
         let delay = backoff.delay(self.used_attempts(), self.id, self.attempt);
         let available_at = now.checked_add_signed(delay);
-        Outcome::Retry {
-            available_at: available_at.unwrap_or(DateTime::<Utc>::MAX_UTC),
+        self.fail_until(available_at.unwrap_or(DateTime::<Utc>::MAX_UTC))
+    }
+
+    /// The outcome of a failed attempt whose consumer knows when the next one makes sense: that replaces the pause, and
+    /// grants no further attempt.
+    pub fn fail_until(&self, available_at: DateTime<Utc>) -> Outcome {
+        match (self.cancel_requested, self.has_attempts_left()) {
+            (true, _) => Outcome::Cancelled,
+            (false, true) => Outcome::Retry { available_at },
+            (false, false) => Outcome::Failed,
         }
     }
 
     /// The outcome of a lease that has expired. There is no reason to wait: the next consumer may start at once.
     pub fn expire(&self, now: DateTime<Utc>) -> Outcome {
-        match (self.cancel_requested, self.has_attempts_left()) {
-            (true, _) => Outcome::Cancelled,
-            (false, true) => Outcome::Retry { available_at: now },
-            (false, false) => Outcome::Failed,
-        }
+        self.fail_until(now)
     }
 
-    /// The outcome of an attempt that is given back, which then does not count.
-    pub fn release(&self, now: DateTime<Utc>) -> Outcome {
+    /// The outcome of an attempt that is given back, now or for later, which then does not count.
+    pub fn release(&self, available_at: DateTime<Utc>) -> Outcome {
         match self.cancel_requested {
             true => Outcome::Cancelled,
-            false => Outcome::Retry { available_at: now },
+            false => Outcome::Retry { available_at },
         }
     }
 }
@@ -161,6 +162,19 @@ mod tests {
         assert_eq!(running(2, 0, false).expire(NOW), AT_ONCE);
         assert_eq!(running(9, 7, false).expire(NOW), AT_ONCE);
         assert_eq!(running(3, 0, false).expire(NOW), Outcome::Failed);
+    }
+
+    #[test]
+    fn a_consumer_may_say_when_to_retry_but_not_how_often() {
+        let later = NOW + TimeDelta::hours(3);
+        let at_that_time = Outcome::Retry {
+            available_at: later,
+        };
+        assert_eq!(running(2, 0, false).fail_until(later), at_that_time);
+        assert_eq!(running(9, 7, false).fail_until(later), at_that_time);
+        assert_eq!(running(3, 0, false).fail_until(later), Outcome::Failed);
+        assert_eq!(running(1, 0, true).fail_until(later), Outcome::Cancelled);
+        assert_eq!(running(3, 0, false).release(later), at_that_time);
     }
 
     #[test]

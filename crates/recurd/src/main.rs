@@ -1,11 +1,13 @@
 //! recurd: HTTP beside pg_recur. It keeps no state: the database decides, authorizes and remembers.
 
+mod api;
 mod auth;
 mod check;
 mod config;
 mod db;
 mod health;
 mod logs;
+mod metrics;
 mod server;
 mod state;
 mod webhooks;
@@ -39,11 +41,17 @@ enum Command {
     Deliver,
     /// Verifies the configuration and the rights of its roles, and says what is missing.
     Check,
+    /// Prints the OpenAPI document of the API.
+    Openapi,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Command::Openapi = arguments.command {
+        print!("{}", api::openapi::text());
+        return ExitCode::SUCCESS;
+    }
     // Libraries find the provider here. A second installation, which can't happen, would be refused.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = match Config::read(arguments.config.as_deref()) {
@@ -58,6 +66,7 @@ async fn main() -> ExitCode {
         Command::Serve { deliver } => finish(serve(State::new(config), deliver).await),
         Command::Deliver => finish(deliver(&State::new(config)).await),
         Command::Check => check::run(&State::new(config)).await,
+        Command::Openapi => ExitCode::SUCCESS,
     }
 }
 

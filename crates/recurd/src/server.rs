@@ -1,7 +1,7 @@
 //! The listener.
 
-use crate::health;
 use crate::state::State;
+use crate::{api, health, metrics, webhooks};
 use axum::Router;
 use axum::routing::get;
 use std::net::SocketAddr;
@@ -26,7 +26,11 @@ pub fn routes(state: State) -> Router {
     Router::new()
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
-        .merge(crate::webhooks::ingress::routes())
+        .route("/metrics", get(metrics::handle))
+        .merge(api::routes())
+        .merge(webhooks::ingress::routes())
+        .fallback(api::not_found)
+        .method_not_allowed_fallback(api::not_allowed)
         .with_state(state)
 }
 

@@ -1,7 +1,9 @@
 //! What all requests share.
 
+use crate::api::Limiter;
 use crate::config::Config;
 use crate::db::Database;
+use crate::metrics::Metrics;
 use std::sync::Arc;
 
 /// Cheap to clone.
@@ -12,12 +14,20 @@ pub struct Shared {
     pub config: Config,
     /// None where no database is configured: then nothing but liveness is open.
     pub database: Option<Database>,
+    pub limiter: Limiter,
+    pub metrics: Metrics,
 }
 
 impl State {
     pub fn new(config: Config) -> State {
         let database = config.database.as_ref().map(Database::new);
-        State(Arc::new(Shared { config, database }))
+        let limiter = Limiter::new(&config.limits);
+        State(Arc::new(Shared {
+            config,
+            database,
+            limiter,
+            metrics: Metrics::default(),
+        }))
     }
 }
 

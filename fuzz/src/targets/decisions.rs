@@ -208,6 +208,11 @@ pub fn report(input: &Input) -> Signature {
         (false, false) => Outcome::Failed,
     };
     assert_eq!(running.expire(now), expected, "{running:?} expires");
+    assert_eq!(
+        running.fail_until(now),
+        expected,
+        "{running:?} fails, to be tried again at a time"
+    );
     let expected = if cancelled {
         Outcome::Cancelled
     } else {

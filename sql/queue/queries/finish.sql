@@ -34,5 +34,5 @@ WITH reports AS (
 SELECT m.number, m.id, m.attempt, m.available_at, m.cancel_requested, m.action_id, m.context_version, m.owner_id,
        m.claimed_by, m.record_events,
        {{subject}},
-       m.trigger = 'schedule' AND m.scheduled_at > m.created_at + interval '1 minute'
+       m.trigger = 'schedule' AND m.scheduled_at > m.created_at + interval '1 minute', m.started_at
   FROM moved AS m

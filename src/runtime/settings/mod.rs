@@ -11,6 +11,7 @@ mod stored;
 
 use super::shared;
 use crate::pg::error::OrRaise;
+use chrono::TimeDelta;
 use kinds::{Definition, Number, SetBy, Switch, Text};
 use pgrx::{GucFlags, pg_sys};
 use recur_core::action::Interval;
@@ -87,6 +88,11 @@ settings! {
     RETENTION: Number = Number::new(c"recur.retention", SetBy::Reload, 7 * 24 * 60, (1, i32::MAX))
         .unit(GucFlags::UNIT_MIN).per_database();
 
+    /// How long recur.begin_request knows a key, and the answer of its request.
+    REQUEST_KEY_RETENTION: Number =
+        Number::new(c"recur.request_key_retention", SetBy::Reload, 24 * 60, (1, 366 * 24 * 60))
+        .unit(GucFlags::UNIT_MIN).per_database();
+
     /// When the workers start, runs without a sign of life for this long fail, as by recur.recover(); 0 means never.
     /// A claim and an extended lease are signs of life. Without it, a run ends when its lease expires.
     RECOVER_AFTER: Number = Number::new(c"recur.recover_after", SetBy::Reload, 0, (0, i32::MAX))
@@ -144,6 +150,12 @@ settings! {
     /// How many pending dispatches an owner may have before enqueue, receive and trigger are refused; 0 for any number.
     /// What a schedule dispatches is not refused. With many sessions, a few more may get in.
     MAX_PENDING_PER_OWNER: Number = Number::new(c"recur.max_pending_per_owner", SetBy::Superuser, 0, (0, i32::MAX))
+        .at_most_or_0_per_database();
+
+    /// How many keys of requests a role may have before recur.begin_request is refused; 0 for any number.
+    /// Each has an answer of at most 64 kB. With many sessions, a few more may get in.
+    MAX_REQUEST_KEYS_PER_OWNER: Number =
+        Number::new(c"recur.max_request_keys_per_owner", SetBy::Superuser, 10_000, (0, i32::MAX))
         .at_most_or_0_per_database();
 
     /// How many actions a tenant may have; 0 means any number.
@@ -271,6 +283,10 @@ pub fn retention() -> Interval {
     Interval::seconds(i64::from(RETENTION.get()) * 60)
 }
 
+pub fn request_key_retention() -> TimeDelta {
+    TimeDelta::minutes(REQUEST_KEY_RETENTION.get().into())
+}
+
 /// None where nothing is recovered when the workers start.
 pub fn recover_after() -> Option<Interval> {
     let seconds = i64::from(RECOVER_AFTER.get());
@@ -333,6 +349,11 @@ pub fn require_context(namespace: &str) -> bool {
 /// 0 for no limit.
 pub fn max_pending_per_owner() -> i64 {
     MAX_PENDING_PER_OWNER.get().into()
+}
+
+/// 0 for no limit.
+pub fn max_request_keys_per_owner() -> i64 {
+    MAX_REQUEST_KEYS_PER_OWNER.get().into()
 }
 
 /// 0 for no limit.

@@ -3,7 +3,7 @@
 mod proxy;
 mod tokens;
 
-pub use tokens::{digest, is_digest, is_secret};
+pub use tokens::{is_digest, is_secret};
 
 use crate::config::{Auth, Role};
 use axum::http::HeaderMap;

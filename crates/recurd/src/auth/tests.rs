@@ -1,5 +1,6 @@
 //! Which requests have which role.
 
+use super::tokens::digest;
 use super::*;
 use crate::config::Config;
 use axum::http::{HeaderName, HeaderValue};

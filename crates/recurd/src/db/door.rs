@@ -12,6 +12,7 @@ use tokio_postgres::{Row, Statement, Transaction};
 /// How often a transaction that another one stood in the way of is begun.
 const ATTEMPTS: usize = 3;
 
+const PING: &str = include_str!("../../sql/ping.sql");
 const BECOME_ROLE: &str = include_str!("../../sql/become_role.sql");
 
 #[derive(Clone)]
@@ -94,11 +95,25 @@ impl Database {
         self.as_role(role, &Query { sql, parameters }).await
     }
 
-    /// Does the database answer? As no role: it asks for nothing.
+    /// Does the database answer?
     pub async fn ping(&self) -> Result<(), Failure> {
+        self.inspect(PING, &[]).await.map(drop)
+    }
+
+    /// Reads catalogs as the login, which has no rights of its own.
+    pub async fn inspect(
+        &self,
+        sql: &'static str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Failure> {
         let mut link = pool::take(&self.pool).await?;
-        let (transaction, _) = link.begin().await?;
-        Ok(transaction.rollback().await?)
+        let (transaction, statements) = link.begin().await?;
+        Session {
+            transaction,
+            statements,
+        }
+        .query(sql, parameters)
+        .await
     }
 
     async fn once<W: Work>(&self, role: &Role, work: &W) -> Result<W::Output, Failure> {

@@ -48,7 +48,6 @@ pub async fn run(state: &State, stop: CancellationToken) -> Result<(), String> {
 
 /// Delivers what is due, until nothing is left or the time is over: for calls from outside, where no process may run
 /// all the time.
-#[expect(dead_code, reason = "for the API's /v1/process")]
 pub async fn for_a_while(state: &State, limit: Duration) -> Result<(), String> {
     let engine = Arc::new(Engine::new(state)?);
     let stop = CancellationToken::new();

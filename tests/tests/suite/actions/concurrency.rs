@@ -60,3 +60,83 @@ fn of_two_sessions_that_edit_an_action_neither_loses_a_change() {
         1
     );
 }
+
+/// Whoever was first has changed the action: the second decided by what it had read before.
+#[test]
+fn a_change_of_what_has_changed_is_refused() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let id = create_to_change(&mut session);
+    let read = "SELECT updated_at::text FROM recur.recurring_actions";
+    let seen: String = session.value(read, &[]);
+    let update = |changes: &str, seen: &str| {
+        format!("SELECT recur.update('{id}'::uuid, '{changes}', if_updated_at => '{seen}')")
+    };
+    let by_name = |changes: &str, seen: &str| {
+        format!("SELECT recur.update('n', '{changes}', if_updated_at => '{seen}')")
+    };
+
+    // Both have read the same; the second waits for the first.
+    let mut one = cluster.session("app");
+    one.batch("BEGIN");
+    one.batch(&update("{\"priority\": 7}", &seen));
+    let second = update("{\"priority\": 8}", &seen);
+    let late = overtake(
+        &cluster,
+        "app",
+        |two: &mut Session| database_error(&two.0.execute(&second, &[]).unwrap_err()),
+        || one.batch("COMMIT"),
+    );
+    let message = format!("action \"n\" is not as it was at {seen}");
+    let hint = "Read it again, and see whether the change still fits.";
+    assert_eq!(late, ("RC011".to_owned(), message, hint.to_owned()));
+    assert_eq!(row(&mut session, id)["priority"], json!(7));
+
+    // Neither a change of nothing, nor one of the owner, nor one by name is let through.
+    for call in [
+        update("{}", &seen),
+        update("{\"owner\": \"postgres\"}", &seen),
+        by_name("{\"priority\": 9}", &seen),
+    ] {
+        assert_eq!(session.error(&call).0, "RC011", "{call}");
+    }
+    session.assert_error(
+        &update("{}", "infinity"),
+        "22023",
+        "invalid if_updated_at \"infinity\": must be a finite point in time",
+    );
+    let seen: String = session.value(read, &[]);
+    session.batch(&by_name("{\"priority\": 9}", &seen));
+    assert_eq!(row(&mut session, id)["priority"], json!(9));
+}
+
+/// Also where the clock stands still: every change has an instant of its own.
+#[test]
+fn two_states_of_an_action_never_have_the_same_updated_at() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE ROLE updated_at_owner; SELECT recur.grant_access('updated_at_owner', 'author');
+         SELECT recur.mark_test_database(); SELECT recur.set_clock('2030-01-01 00:00+00')",
+    );
+    session.batch("SELECT recur.create('n', '@daily', 'p', 'a')");
+    let mut instants: Vec<String> = Vec::new();
+    for change in [
+        "SELECT",
+        "SELECT recur.update('n', '{\"priority\": 1}')",
+        "SELECT recur.update('n', '{\"priority\": 2}')",
+        "SELECT recur.pause('n')",
+        "SELECT recur.resume('n')",
+        "SELECT recur.set_clock('2029-01-01 00:00+00')",
+        "SELECT recur.update('n', '{\"priority\": 3}')",
+        "SELECT recur.update('n', '{\"owner\": \"updated_at_owner\"}')",
+    ] {
+        session.batch(change);
+        let read = "SELECT updated_at::text FROM recur.recurring_actions";
+        let instant: String = session.value(read, &[]);
+        if !change.contains("set_clock") {
+            assert!(!instants.contains(&instant), "{change}: {instant}");
+            instants.push(instant);
+        }
+    }
+}

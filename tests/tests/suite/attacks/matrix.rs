@@ -208,7 +208,13 @@ fn calls(session: &mut Session, role: &str, function: &Function, ids: &[String])
     let arguments = ids.iter().map(|id| Some(id.as_str()));
     for id in arguments.chain([None]) {
         let answer = answer(session, &function.call(id));
-        let (signature, text) = (&function.signature, answer.text());
+        let signature = &function.signature;
+        // Level monitor sees providers, as recur.monitoring has them.
+        let provider = format!("{{\"provider\": \"{SECRET}\"}}");
+        let text = match function.name.as_str() {
+            "recur.metrics" => answer.text().replace(&provider, ""),
+            _ => answer.text(),
+        };
         assert!(
             !answer.is_internal(),
             "{role}: {signature} with {id:?}: {text}"

@@ -6,6 +6,7 @@ mod events;
 mod explain;
 mod help;
 mod list;
+mod metrics;
 mod named;
 mod overview;
 mod preview;

@@ -12,6 +12,7 @@ mod lock_groups;
 mod numbers;
 mod patterns;
 mod plans;
+mod postponed;
 mod prepared;
 mod reports;
 mod spans;

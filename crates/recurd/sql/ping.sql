@@ -1,0 +1,2 @@
+-- The server answers.
+SELECT true AS answers

@@ -1,0 +1,3 @@
+-- $1 namespace; $2 tenant; $3 labels; $4 why
+SELECT row_to_json(s)::text AS body
+  FROM recur.pause_all(namespace => $1::text, tenant => $2::text, labels => $3::text::jsonb, reason => $4::text) AS s

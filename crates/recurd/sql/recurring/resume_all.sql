@@ -1,0 +1,3 @@
+-- $1 namespace; $2 tenant; $3 labels
+SELECT row_to_json(s)::text AS body
+  FROM recur.resume_all(namespace => $1::text, tenant => $2::text, labels => $3::text::jsonb) AS s

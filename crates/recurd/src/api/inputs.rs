@@ -1,0 +1,246 @@
+//! Reads what an operation takes from path, query, body and headers: texts for the database, which checks their values.
+
+use super::etag;
+use super::fields::Fields;
+use super::operations::{DEFAULT_LIMIT, Input, Kind, LARGEST_LIMIT, Operation, Place, sql_name};
+use super::problem::Problem;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use recur_core::action::columns::Column;
+
+/// What a request says.
+pub struct Values {
+    /// One for each bound input, in order.
+    pub bound: Vec<Option<String>>,
+    /// How many items a page has.
+    pub limit: Option<u32>,
+    /// The fields to show; all where there are none.
+    pub fields: Vec<String>,
+}
+
+pub fn read(
+    operation: &Operation,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Values, Problem> {
+    let query = query(operation, uri)?;
+    let body = fields(operation, headers, body)?;
+    let mut values = Values {
+        bound: Vec::new(),
+        limit: None,
+        fields: Vec::new(),
+    };
+    for input in operation.inputs {
+        let value = match input.place {
+            Place::Path => Some(path_value(operation, uri, input)?),
+            Place::Query => from_query(input, &query)?,
+            Place::Body => from_body(input, &body)?,
+            Place::Definition | Place::Changes => Some(body.text()),
+            Place::Version => etag::expected(headers)?,
+        };
+        if input.required && value.is_none() {
+            return Err(Problem::invalid(format!(
+                "the field {:?} is missing: {}",
+                input.name, input.about
+            )));
+        }
+        match input.kind {
+            Kind::Fields => {
+                values.fields = value.map(|names| field_names(&names)).unwrap_or_default()
+            }
+            Kind::Limit => {
+                let limit = limit(value)?;
+                values.limit = Some(limit);
+                // One more says whether there is another page.
+                values.bound.push(Some((limit + 1).to_string()));
+            }
+            _ => values.bound.push(value),
+        }
+    }
+    Ok(values)
+}
+
+fn field_names(text: &str) -> Vec<String> {
+    text.split(',')
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+fn limit(value: Option<String>) -> Result<u32, Problem> {
+    let Some(text) = value else {
+        return Ok(DEFAULT_LIMIT);
+    };
+    match text.parse() {
+        Ok(limit) if (1..=LARGEST_LIMIT).contains(&limit) => Ok(limit),
+        _ => Err(Problem::invalid(format!(
+            "limit = {text:?}: expected a whole number from 1 to {LARGEST_LIMIT}"
+        ))),
+    }
+}
+
+/// The segment of the path that stands where the operation's path has the parameter.
+fn path_value(operation: &Operation, uri: &Uri, input: &Input) -> Result<String, Problem> {
+    let parameter = format!("{{{}}}", input.name);
+    let mut pairs = operation.path.split('/').zip(uri.path().split('/'));
+    let segment = pairs
+        .find(|(template, _)| *template == parameter)
+        .map_or("", |(_, segment)| segment);
+    uuid(input.name, segment)
+}
+
+fn uuid(name: &str, text: &str) -> Result<String, Problem> {
+    match uuid::Uuid::try_parse(text) {
+        Ok(id) => Ok(id.to_string()),
+        Err(_) => Err(Problem::invalid(format!(
+            "{name} = {text:?}: expected a UUID"
+        ))),
+    }
+}
+
+fn query(operation: &Operation, uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+    let axum::extract::Query(pairs) =
+        axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri)
+            .map_err(|error| Problem::bad_request(error.body_text()))?;
+    let mut known = Vec::new();
+    for (name, value) in pairs {
+        let name = sql_name(&name).to_owned();
+        let is_known = operation
+            .inputs
+            .iter()
+            .any(|input| input.place == Place::Query && input.name == name);
+        if !is_known {
+            return Err(unknown(operation, Place::Query, &name));
+        }
+        if known.iter().any(|(other, _)| *other == name) {
+            return Err(Problem::invalid(format!(
+                "the parameter {name:?} is given twice"
+            )));
+        }
+        known.push((name, value));
+    }
+    Ok(known)
+}
+
+fn unknown(operation: &Operation, place: Place, name: &str) -> Problem {
+    let known: Vec<&str> = operation
+        .inputs
+        .iter()
+        .filter(|input| input.place == place)
+        .map(|input| input.name)
+        .collect();
+    let what = if place == Place::Query {
+        "parameter"
+    } else {
+        "field"
+    };
+    let expected = if known.is_empty() {
+        "none".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Problem::invalid(format!("there is no {what} {name:?}: expected {expected}"))
+}
+
+fn from_query(input: &Input, query: &[(String, String)]) -> Result<Option<String>, Problem> {
+    let Some((_, text)) = query.iter().find(|(name, _)| name == input.name) else {
+        return Ok(None);
+    };
+    let expected =
+        |what: &str| Problem::invalid(format!("{} = {text:?}: expected {what}", input.name));
+    match input.kind {
+        Kind::Uuid => return uuid(input.name, text).map(Some),
+        Kind::Integer if text.parse::<i64>().is_err() => return Err(expected("a whole number")),
+        Kind::Boolean if !matches!(text.as_str(), "true" | "false") => {
+            return Err(expected("true or false"));
+        }
+        Kind::Choice(values) if !values.contains(&text.as_str()) => {
+            return Err(expected(&format!("one of {}", values.join(", "))));
+        }
+        Kind::Object if Fields::parse(text).is_err() => return Err(expected("a JSON object")),
+        _ => {}
+    }
+    Ok(Some(text.clone()))
+}
+
+/// The fields of the body; none where the operation takes no body.
+fn fields(operation: &Operation, headers: &HeaderMap, body: &[u8]) -> Result<Fields, Problem> {
+    if body.is_empty() && !operation.needs_body() {
+        return Ok(Fields::default());
+    }
+    if !operation.takes_body() {
+        return Err(Problem::bad_request("this operation takes no body"));
+    }
+    let media_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("");
+    let essence = media_type.split(';').next().unwrap_or("").trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("Content-Type = {media_type:?}: expected application/json"),
+        ));
+    }
+    let text = std::str::from_utf8(body)
+        .map_err(|error| Problem::bad_request(format!("the body is not UTF-8: {error}")))?;
+    let fields = Fields::parse(text)
+        .map_err(|error| Problem::bad_request(format!("the body is not a JSON object: {error}")))?;
+    for name in fields.names() {
+        // What a change may name, the database knows; the rest of a definition is the function's arguments.
+        let is_known = operation.inputs.iter().any(|input| match input.place {
+            Place::Body => input.name == name,
+            Place::Definition => name == "on_existing" || Column::named(name).is_some(),
+            Place::Changes => true,
+            _ => false,
+        });
+        if !is_known {
+            return Err(unknown(operation, Place::Body, name));
+        }
+    }
+    Ok(fields)
+}
+
+fn from_body(input: &Input, body: &Fields) -> Result<Option<String>, Problem> {
+    let Some(json) = body.get(input.name).filter(|json| *json != "null") else {
+        return Ok(None);
+    };
+    let expected = |what: &str| {
+        let shown: String = json.chars().take(100).collect();
+        Problem::invalid(format!("{} = {shown}: expected {what}", input.name))
+    };
+    let text = || serde_json::from_str::<String>(json).map_err(|_| expected("a text"));
+    match input.kind {
+        Kind::Any => Ok(Some(json.to_owned())),
+        Kind::Object if json.starts_with('{') => Ok(Some(json.to_owned())),
+        Kind::Object => Err(expected("an object")),
+        Kind::Texts => match serde_json::from_str::<Vec<String>>(json) {
+            Ok(_) => Ok(Some(json.to_owned())),
+            Err(_) => Err(expected("an array of texts")),
+        },
+        Kind::Boolean if matches!(json, "true" | "false") => Ok(Some(json.to_owned())),
+        Kind::Boolean => Err(expected("true or false")),
+        Kind::Integer | Kind::Limit => whole(json)
+            .map(Some)
+            .ok_or_else(|| expected("a whole number")),
+        Kind::Uuid => uuid(input.name, &text()?).map(Some),
+        Kind::Choice(values) => {
+            let text = text()?;
+            if values.contains(&text.as_str()) {
+                return Ok(Some(text));
+            }
+            Err(expected(&format!("one of {}", values.join(", "))))
+        }
+        Kind::Text | Kind::Instant | Kind::Interval | Kind::Fields => text().map(Some),
+    }
+}
+
+/// A whole number, also where it is written as 1.0 or 1e3.
+fn whole(json: &str) -> Option<String> {
+    if let Ok(number) = json.parse::<i64>() {
+        return Some(number.to_string());
+    }
+    let number: f64 = json.parse().ok()?;
+    let is_exact = number.fract() == 0.0 && number.abs() < 9e15;
+    is_exact.then(|| format!("{number:.0}"))
+}

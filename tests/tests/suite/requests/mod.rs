@@ -1,0 +1,3 @@
+//! Keys of requests: what happens once, however often it is asked for.
+
+mod keys;
