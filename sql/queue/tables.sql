@@ -97,8 +97,8 @@ CREATE UNIQUE INDEX live_dispatches_one_of_a_group_runs ON recur_internal.live_d
 -- A key of one owner says nothing to another. Running dispatches are there for recur.receive.
 CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key, owner_id)
     WHERE dedup_key IS NOT NULL;
--- Webhooks: those that have no endpoint yet, those that wait for their endpoint, and those that are being delivered. The
--- backlog of one endpoint is out of the way of every other.
+-- Webhooks: those that have no endpoint yet, those that wait for their endpoint, and those that are being delivered.
+-- The backlog of one endpoint is out of the way of every other.
 CREATE INDEX live_dispatches_to_route ON recur_internal.live_dispatches (available_at)
     WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL;
 CREATE INDEX live_dispatches_to_deliver

@@ -13,6 +13,7 @@ pub enum Space {
     PreparedTransaction = 0x5263,
     LockGroup = 0x5264,
     DedupKey = 0x5265,
+    Endpoint = 0x5266,
 }
 
 /// Waits for a lock, and takes it until the transaction ends.

@@ -57,8 +57,7 @@ const WAITING: &str = fragment!("queue/queries/waiting.sql");
 const SELECTED: &str = fragment!("queue/queries/selected.sql");
 /// The condition of the index by owner. What the database itself runs, and what is delivered by HTTP, is only for those
 /// who name its provider.
-const PENDING: &str =
-    "p.status = 'pending' AND (p.in_database IS NULL AND p.provider <> 'webhook' OR p.provider = ANY ($5))";
+const PENDING: &str = fragment!("queue/queries/pending_for_consumers.sql");
 const PENDING_FOR_ANY: &str = "p.status = 'pending'";
 /// The condition of the index by owner and provider.
 const PENDING_OF_PROVIDER: &str = "p.status <> 'running' AND p.provider = $6";
@@ -148,7 +147,7 @@ fn selected(action_types: Option<&[String]>) -> Result<Option<Selection>, SqlErr
 /// The name is stored with each dispatch.
 const LONGEST_CONSUMER: usize = 255;
 
-fn checked_consumer(consumer: Option<String>) -> Result<String, SqlError> {
+pub fn checked_consumer(consumer: Option<String>) -> Result<String, SqlError> {
     let Some(consumer) = consumer else {
         return Ok(default_consumer());
     };

@@ -29,17 +29,19 @@ use uuid::Uuid;
 queries! {
     INSERT_ENQUEUED = "queue/queries/insert_enqueued.sql"
         (UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, JSONBOID, BYTEAOID,
-         JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID, TEXTOID, JSONBOID);
+         JSONBOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID, TEXTOID, JSONBOID,
+         TEXTOID);
     MERGE_DUPLICATE = "queue/queries/merge_duplicate.sql" {announced: ANNOUNCED_COLUMNS}
         (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID, BYTEAOID, JSONBOID,
-         TEXTOID, JSONBOID, TIMESTAMPTZOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID);
+         TEXTOID, JSONBOID, TIMESTAMPTZOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, INT4OID, JSONBOID, INTERVALOID,
+         TEXTOID);
     RECEIVED_BEFORE = "queue/queries/received_before.sql"
         (TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID, INTERVALOID);
 }
 
 /// A dispatch to be enqueued, checked. Columns that actions have, too, have the defaults and the checks of actions.
 /// What was not given is None: a merge leaves it as it is.
-struct OneTime {
+pub struct OneTime {
     trigger: &'static str,
     provider: String,
     action_type: String,
@@ -60,12 +62,59 @@ struct OneTime {
     lease: Option<Interval>,
     name: Option<String>,
     labels: Option<Jsonb>,
+    /// Where a webhook is delivered.
+    endpoint: Option<String>,
 }
 
 /// `recur.enqueue(…)`.
 #[pg_extern(sql = false)]
 #[allow(clippy::too_many_arguments)]
 fn enqueue(
+    provider: Option<String>,
+    action_type: Option<String>,
+    payload: Option<Jsonb>,
+    run_at: Option<TimestampWithTimeZone>,
+    namespace: Option<String>,
+    tenant: Option<String>,
+    subject: Option<String>,
+    key: Option<String>,
+    window: Option<Interval>,
+    metadata: Option<Jsonb>,
+    priority: Option<i32>,
+    lock_group: Option<String>,
+    channel: Option<String>,
+    max_attempts: Option<i32>,
+    backoff: Option<Jsonb>,
+    lease: Option<Interval>,
+    name: Option<String>,
+    labels: Option<Jsonb>,
+) -> PgUuid {
+    checked_dispatch(
+        provider,
+        action_type,
+        payload,
+        run_at,
+        namespace,
+        tenant,
+        subject,
+        key,
+        window,
+        metadata,
+        priority,
+        lock_group,
+        channel,
+        max_attempts,
+        backoff,
+        lease,
+        name,
+        labels,
+    )
+    .enqueue()
+}
+
+/// A dispatch of these arguments, checked.
+#[allow(clippy::too_many_arguments)]
+pub fn checked_dispatch(
     provider: Option<String>,
     action_type: Option<String>,
     payload: Option<Jsonb>,
@@ -84,10 +133,10 @@ fn enqueue(
     lease: Option<Interval>,
     name: Option<String>,
     labels: Option<Jsonb>,
-) -> PgUuid {
+) -> OneTime {
     let run_at = run_at.map(|at| time::instant("run_at", at).or_raise());
     let has_key = dedup_key.is_some();
-    let dispatch = OneTime {
+    OneTime {
         trigger: "enqueue",
         provider: required(Column::Provider, provider),
         action_type: required(Column::ActionType, action_type),
@@ -109,8 +158,8 @@ fn enqueue(
         lease: lease.inspect(|lease| check(Column::Lease, Value::Interval(interval::parts(lease)))),
         name: optional(Column::Name, name),
         labels: optional_labels(labels),
-    };
-    dispatch.enqueue()
+        endpoint: None,
+    }
 }
 
 /// `recur.enqueue_sql(…)`: the command becomes the payload of a dispatch of the reserved provider.
@@ -215,12 +264,18 @@ fn receive(
         lease: None,
         name: optional(Column::Name, name),
         labels: optional_labels(labels),
+        endpoint: None,
     };
     dispatch.enqueue()
 }
 
 impl OneTime {
-    fn enqueue(self) -> PgUuid {
+    /// The same for an endpoint.
+    pub fn to_endpoint(self, endpoint: Option<String>) -> OneTime {
+        OneTime { endpoint, ..self }
+    }
+
+    pub fn enqueue(self) -> PgUuid {
         let owner_id = access::own_id();
         let is_command = self.provider == command::PROVIDER;
         if is_command {
@@ -287,8 +342,8 @@ impl OneTime {
         ]
     }
 
-    /// What is merged, and what is compared: $7 to $21.
-    fn to_merge(&self, window: Option<Interval>) -> [DatumWithOid<'_>; 15] {
+    /// What is merged, and what is compared: $7 to $22.
+    fn to_merge(&self, window: Option<Interval>) -> [DatumWithOid<'_>; 16] {
         [
             self.trigger.into(),
             window.into(),
@@ -305,6 +360,7 @@ impl OneTime {
             self.max_attempts.into(),
             self.retry_backoff.into(),
             self.lease.into(),
+            self.endpoint.as_deref().into(),
         ]
     }
 
@@ -347,6 +403,7 @@ impl OneTime {
             self.lease.into(),
             self.name.into(),
             self.labels.into(),
+            self.endpoint.into(),
         ];
         home::settle_first();
         INSERT_ENQUEUED.with(|query| query.execute(&arguments));

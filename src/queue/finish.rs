@@ -129,6 +129,26 @@ pub fn end_locked_with(
     finished
 }
 
+/// Completes dispatches that the caller has locked, claimed or not: (dispatch, result).
+pub fn complete_locked(dispatches: &[(Uuid, Jsonb)], actor: &Actor) -> Vec<Finished> {
+    if dispatches.is_empty() {
+        return Vec::new();
+    }
+    let results: Vec<Option<Jsonb>> = dispatches.iter().map(|(_, result)| Some(*result)).collect();
+    let arguments = [
+        pg_uuids(dispatches.iter().map(|(id, _)| *id)).into(),
+        DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
+        jsonb::array_of(&results),
+        DatumWithOid::null_oid(pg_sys::TEXTARRAYOID),
+        End::Completed.as_str().into(),
+        partition::current().into(),
+        DatumWithOid::null_oid(pg_sys::INT4ARRAYOID),
+    ];
+    let finished = run(&FINISH_LOCKED, &arguments);
+    outcomes::completed(&finished, actor);
+    finished
+}
+
 fn run(query: &'static LocalKey<Query>, arguments: &[DatumWithOid]) -> Vec<Finished> {
     let read = |row: &Row| Finished {
         number: (row.required::<i64>(1) - 1) as usize,

@@ -3,9 +3,9 @@
 //! Consumers write no table. Each function here looks up what its caller sees, then works as the engine.
 
 pub mod announce;
-mod claim;
+pub mod claim;
 pub mod dedup;
-mod enqueue;
+pub mod enqueue;
 pub mod finish;
 pub mod limits;
 mod lock_groups;

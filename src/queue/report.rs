@@ -78,7 +78,16 @@ impl Report {
         }
     }
 
-    fn refuse(&self) -> ! {
+    /// A report on a dispatch that is seen by these owners.
+    pub fn of(id: Uuid, attempt: i32, visible: Visible) -> Report {
+        Report {
+            id,
+            attempt,
+            visible,
+        }
+    }
+
+    pub fn refuse(&self) -> ! {
         let rejection = rejection(self.id, Some(self.attempt), &self.visible);
         let error = match rejection.status {
             None => SqlError::no_data_found(rejection.problem),
@@ -208,7 +217,7 @@ pub struct Reported {
     /// The number of the report, counted from 0.
     pub number: usize,
     pub running: Running,
-    backoff: Option<String>,
+    pub backoff: Option<String>,
 }
 
 impl Reported {
@@ -351,7 +360,11 @@ fn extend(
     lease: Option<Interval>,
     call: FunctionCallInfo,
 ) {
-    let report = Report::new(id, attempt);
+    extend_lease(Report::new(id, attempt), lease, call);
+}
+
+/// Renews the lease of an attempt, and puts the answer.
+pub fn extend_lease(report: Report, lease: Option<Interval>, call: FunctionCallInfo) {
     if let Some(lease) = &lease {
         interval::check_lease(lease, "recur.release gives a dispatch back.").or_raise();
     }

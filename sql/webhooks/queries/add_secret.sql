@@ -1,6 +1,7 @@
 -- Gives an endpoint, which the caller has locked or inserted, a signing secret. The former one holds for another while,
--- and what has expired is removed. Returns how many hold, with the new one.
--- $1 int: owner; $2 text: endpoint; $3 text: secret; $4 timestamptz: now; $5 timestamptz: until when the former one holds
+-- and what has expired is removed. Returns how many others hold.
+-- $1 int: owner; $2 text: endpoint; $3 text: secret; $4 timestamptz: now; $5 timestamptz: until when the former one
+-- holds
 WITH expired AS (
     DELETE FROM recur_internal.endpoint_secrets AS s
      WHERE s.owner_id = $1 AND s.endpoint = $2 AND s.expires_at <= $4

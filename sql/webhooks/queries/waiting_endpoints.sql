@@ -1,6 +1,7 @@
 -- Endpoints for which something is due, in the order of their owners and names, and what is known of each. The index is
--- entered once for each endpoint, however much waits for it. Paused and disabled endpoints are left out. {priorities}
--- is priorities.sql: of an endpoint, a hundred priorities are looked at. Endpoints of the operator are not in the table.
+-- entered once for each endpoint, however much waits for it. Paused and disabled endpoints are left out. Of an
+-- endpoint, a hundred priorities are looked at: {priorities} is priorities.sql. Endpoints of the operator are not in
+-- the table.
 -- $1 int, $2 text: the owner and the name to begin behind; $3 timestamptz: now; $4 int: look at no more endpoints;
 -- $5 int: at most this many
 WITH RECURSIVE seen AS (

@@ -140,15 +140,26 @@ fn an_endpoint_is_for_webhooks() {
     let (endpoint, provider) = (Column::Endpoint, Column::Provider);
     let webhook = [(provider, "webhook".into()), (endpoint, "crm".into())];
     assert_eq!(created(webhook.clone(), endpoint), "crm".into());
-    let refused = |given| create(&arguments(given), now(), &environment()).unwrap_err().message;
+    let refused = |given| {
+        create(&arguments(given), now(), &environment())
+            .unwrap_err()
+            .message
+    };
     assert_eq!(
         refused([(provider, "mail".into()), (endpoint, "crm".into())]),
         "invalid endpoint \"crm\": means nothing unless provider is \"webhook\""
     );
     assert_eq!(
-        refused([(provider, "webhook".into()), (endpoint, "operator:erp".into())]),
+        refused([
+            (provider, "webhook".into()),
+            (endpoint, "operator:erp".into())
+        ]),
         "invalid endpoint \"operator:erp\": must not begin with \"operator:\""
     );
     let invalid = update(&running(webhook), [(provider, "mail".into())]).unwrap_err();
-    assert!(invalid.message.starts_with("invalid endpoint"), "{}", invalid.message);
+    assert!(
+        invalid.message.starts_with("invalid endpoint"),
+        "{}",
+        invalid.message
+    );
 }

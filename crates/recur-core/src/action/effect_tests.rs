@@ -79,8 +79,7 @@ record_events=NULL
 late_after=NULL
 max_runtime=NULL
 max_silence=NULL
-keep_history=all
-endpoint=NULL"
+keep_history=all\nendpoint=NULL"
     );
     let tomorrow = at("2027-04-02T09:00:00Z");
     assert_eq!(

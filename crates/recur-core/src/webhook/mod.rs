@@ -31,5 +31,5 @@ pub const PROVIDER: &str = "webhook";
 /// The action type of a webhook that is given none.
 pub const ACTION_TYPE: &str = "webhook";
 
-/// How the endpoints of an operator are told from those of owners.
+/// What the names of an operator's endpoints begin with, unlike those of owners.
 pub const OPERATOR_PREFIX: &str = "operator:";

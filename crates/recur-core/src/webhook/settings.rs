@@ -1,8 +1,8 @@
 //! What an owner says about an endpoint.
 
 use super::{
-    DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, check_concurrency, check_headers, check_patterns, check_rate,
-    check_timeout, check_url,
+    DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, check_concurrency, check_headers, check_patterns,
+    check_rate, check_timeout, check_url,
 };
 use crate::action::{Interval, Invalid};
 use crate::span;
@@ -94,7 +94,10 @@ impl Settings {
             ("url", Value::String(url)) => self.url.clone_from(url),
             ("patterns", Value::Null) => self.patterns = default.patterns,
             ("patterns", Value::Array(list)) => {
-                let texts: Vec<_> = list.iter().map(|one| one.as_str().map(str::to_owned)).collect();
+                let texts: Vec<_> = list
+                    .iter()
+                    .map(|one| one.as_str().map(str::to_owned))
+                    .collect();
                 self.patterns = check_patterns(&texts)?;
             }
             ("headers", Value::Null) => self.headers = default.headers,
@@ -105,21 +108,32 @@ impl Settings {
             ("rate", Value::Number(rate)) => self.rate = rate.as_f64(),
             ("concurrency", Value::Null) => self.concurrency = default.concurrency,
             ("concurrency", Value::Number(number)) => {
-                let number = number.as_i64().and_then(|number| i32::try_from(number).ok());
+                let number = number
+                    .as_i64()
+                    .and_then(|number| i32::try_from(number).ok());
                 self.concurrency = number.unwrap_or_default();
             }
             ("enabled", Value::Null) => self.enabled = default.enabled,
             ("enabled", Value::Bool(enabled)) => self.enabled = *enabled,
             ("description", Value::Null) => self.description = None,
             ("description", Value::String(text)) => self.description = Some(text.clone()),
-            _ if FIELDS.split([',', ' ']).any(|field| field == key && field != "and") => {
-                let shown = if key == "headers" { "…".to_owned() } else { value.to_string() };
+            _ if FIELDS
+                .split([',', ' '])
+                .any(|field| field == key && field != "and") =>
+            {
+                let shown = if key == "headers" {
+                    "…".to_owned()
+                } else {
+                    value.to_string()
+                };
                 return Err(Invalid::argument(key, &shown, "is not of its type")
                     .with_hint("recur.create_endpoint shows the types."));
             }
             _ => {
-                return Err(Invalid::argument("change", key, "is no setting of an endpoint")
-                    .with_hint(format!("{FIELDS} can be changed.")));
+                return Err(
+                    Invalid::argument("change", key, "is no setting of an endpoint")
+                        .with_hint(format!("{FIELDS} can be changed.")),
+                );
             }
         }
         Ok(())
@@ -128,10 +142,15 @@ impl Settings {
 
 fn interval(text: &str) -> Result<Interval, Invalid> {
     let refused = |problem: &str| {
-        Invalid::argument("timeout", text, problem).with_hint("Give an interval such as '15 seconds'.")
+        Invalid::argument("timeout", text, problem)
+            .with_hint("Give an interval such as '15 seconds'.")
     };
     let span = span::parse(text).map_err(|error| refused(error.problem()))?;
-    Ok(Interval { months: span.months, days: span.days, micros: span.micros })
+    Ok(Interval {
+        months: span.months,
+        days: span.days,
+        micros: span.micros,
+    })
 }
 
 #[cfg(test)]
@@ -139,7 +158,9 @@ mod tests {
     use super::*;
 
     fn with(json: &str) -> Result<Settings, String> {
-        Settings::new("https://a.example").with(json).map_err(|error| error.message)
+        Settings::new("https://a.example")
+            .with(json)
+            .map_err(|error| error.message)
     }
 
     #[test]
@@ -150,7 +171,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(all.patterns, ["a", "b"]);
-        assert_eq!((all.timeout, all.rate, all.concurrency), (Interval::seconds(3), Some(0.5), 2));
+        assert_eq!(
+            (all.timeout, all.rate, all.concurrency),
+            (Interval::seconds(3), Some(0.5), 2)
+        );
         assert_eq!(all.clone().with("{}").unwrap(), all);
         let cleared = all.with(
             r#"{"patterns": null, "headers": null, "timeout": null, "rate": null, "concurrency": null,
@@ -163,14 +187,38 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (json, message) in [
             ("[]", "invalid changes \"[]\": must be a JSON object"),
-            (r#"{"secret": "x"}"#, "invalid change \"secret\": is no setting of an endpoint"),
-            (r#"{"and": "x"}"#, "invalid change \"and\": is no setting of an endpoint"),
-            (r#"{"url": null}"#, "invalid url \"null\": is not of its type"),
-            (r#"{"headers": "x"}"#, "invalid headers \"…\": is not of its type"),
-            (r#"{"timeout": "3"}"#, "invalid timeout \"3\": \"3\" has no unit, as in \"3 seconds\""),
-            (r#"{"concurrency": 0}"#, "invalid concurrency \"0\": must be from 1 to 1000"),
-            (r#"{"rate": 0}"#, "invalid rate \"0\": must be from 0.001 to 10,000 deliveries a second"),
-            (r#"{"url": "x"}"#, "invalid url \"x\": must begin with https:// or http://"),
+            (
+                r#"{"secret": "x"}"#,
+                "invalid change \"secret\": is no setting of an endpoint",
+            ),
+            (
+                r#"{"and": "x"}"#,
+                "invalid change \"and\": is no setting of an endpoint",
+            ),
+            (
+                r#"{"url": null}"#,
+                "invalid url \"null\": is not of its type",
+            ),
+            (
+                r#"{"headers": "x"}"#,
+                "invalid headers \"…\": is not of its type",
+            ),
+            (
+                r#"{"timeout": "3"}"#,
+                "invalid timeout \"3\": \"3\" has no unit, as in \"3 seconds\"",
+            ),
+            (
+                r#"{"concurrency": 0}"#,
+                "invalid concurrency \"0\": must be from 1 to 1000",
+            ),
+            (
+                r#"{"rate": 0}"#,
+                "invalid rate \"0\": must be from 0.001 to 10,000 deliveries a second",
+            ),
+            (
+                r#"{"url": "x"}"#,
+                "invalid url \"x\": must begin with https:// or http://",
+            ),
         ] {
             assert_eq!(with(json).unwrap_err(), message, "{json}");
         }

@@ -1,7 +1,7 @@
 //! How deliveries are shared out among endpoints.
 
-/// How many each gets of `limit`, where none gets more than it takes: all alike, and what one leaves goes to the others.
-/// Those in front get what can't be divided.
+/// How many each gets of `limit`, where none gets more than it takes: all alike, and what one leaves goes to the
+/// others. Those in front get what can't be divided.
 ///
 /// ```
 /// use recur_core::webhook::shares;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_starves_and_nothing_is_left_over() {
+    fn no_endpoint_starves_and_nothing_is_left_over() {
         for limit in 0..30 {
             for takes in [
                 &[][..],

@@ -53,7 +53,7 @@ fn each_topic_is_one_screen() {
     session.assert_error(
         "SELECT * FROM recur.help('cron')",
         "22023",
-        "invalid topic \"cron\": must be one of define, look, run, sql, consume, journeys, operate, more",
+        "invalid topic \"cron\": must be one of define, look, run, sql, consume, journeys, webhooks, operate, more",
     );
 }
 

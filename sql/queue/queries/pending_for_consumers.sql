@@ -1,0 +1,1 @@
+p.status = 'pending' AND (p.in_database IS NULL AND p.provider <> 'webhook' OR p.provider = ANY ($5))

@@ -1,0 +1,211 @@
+//! Claims go round all endpoints, and no backlog is in the way of another.
+
+use super::{claim, claimed_of_each, endpoint, route, send, send_to};
+use pg_recur_tests::queue::{claimed, enqueue};
+use pg_recur_tests::{Cluster, Session};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Webhooks for an endpoint, quickly.
+fn backlog(session: &mut Session, endpoint: &str, number: i32) {
+    session.execute(
+        "SELECT count(recur.enqueue_webhook(endpoint => $1)) FROM generate_series(1, $2)",
+        &[&endpoint, &number],
+    );
+}
+
+#[test]
+fn a_claim_has_all_that_a_delivery_needs() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    let secret: String = session.value(
+        "SELECT recur.create_endpoint('crm', 'https://crm.example/x', '{*}', headers => '{\"X-Key\": \"1\"}',
+                                      timeout => '3 s')",
+        &[],
+    );
+    let id: Uuid = session.value(
+        "SELECT recur.enqueue_webhook(payload => '{\"b\":  1.50, \"a\": \"ü\"}', action_type => 'task', name => 'n',
+                                      metadata => '{\"traceparent\": \"00-1\"}', subject => 's')",
+        &[],
+    );
+    route(&mut session);
+    let row = &session.rows("SELECT * FROM recur.claim_webhooks(5, '1 min', 'me')", &[])[0];
+    assert_eq!(row.get::<_, Uuid>("id"), id);
+    assert_eq!(
+        (
+            row.get::<_, i32>("attempt"),
+            row.get::<_, i32>("max_attempts")
+        ),
+        (1, 8)
+    );
+    assert_eq!(row.get::<_, String>("owner"), "postgres");
+    assert_eq!(row.get::<_, String>("url"), "https://crm.example/x");
+    assert_eq!(
+        row.get::<_, Value>("headers"),
+        serde_json::json!({"X-Key": "1"})
+    );
+    assert_eq!(row.get::<_, Vec<String>>("secrets"), [secret]);
+    assert_eq!(
+        row.get::<_, String>("payload"),
+        "{\"a\": \"ü\", \"b\": 1.50}"
+    );
+    assert_eq!(
+        row.get::<_, Value>("metadata"),
+        serde_json::json!({"traceparent": "00-1"})
+    );
+    assert_eq!(row.get::<_, Option<Vec<u8>>>("raw_payload"), None);
+    assert_eq!(row.get::<_, String>("name"), "n");
+    let shown = &session.rows(
+        "SELECT status, claimed_by, lease_expires_at - started_at BETWEEN '59 s' AND '61 s'
+           FROM recur.dispatches WHERE id = $1",
+        &[&id],
+    )[0];
+    assert_eq!(
+        (shown.get(0), shown.get(1), shown.get(2)),
+        ("running".to_owned(), "me".to_owned(), true)
+    );
+    // A body that was received is passed on byte for byte.
+    session.batch("SELECT recur.receive('webhook', 'task', '\\x00ff', 'text/plain')");
+    route(&mut session);
+    let row = &session.rows(
+        "SELECT raw_payload, content_type FROM recur.claim_webhooks()",
+        &[],
+    )[0];
+    assert_eq!(row.get::<_, Vec<u8>>(0), [0, 255]);
+    assert_eq!(row.get::<_, String>(1), "text/plain");
+}
+
+#[test]
+fn endpoints_take_turns_whatever_waits_for_each() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    for (name, number) in [("a", 300), ("b", 3), ("c", 100)] {
+        endpoint(&mut session, name, "{}");
+        session.execute(
+            "SELECT recur.update_endpoint($1, '{\"concurrency\": 1000}')",
+            &[&name],
+        );
+        backlog(&mut session, name, number);
+    }
+    let each = |session: &mut Session, limit| {
+        let each = claimed_of_each(session, limit);
+        each.into_iter()
+            .map(|(name, number)| format!("{name}{number}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(each(&mut session, 6), "a2 b2 c2");
+    // What one leaves goes to the others.
+    assert_eq!(each(&mut session, 11), "a6 b1 c4");
+    // One at a time, they take turns as well.
+    let turns: Vec<String> = (0..4)
+        .map(|_| claim(&mut session, 1)[0].2.clone())
+        .collect();
+    assert!(turns.windows(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
+}
+
+#[test]
+fn a_backlog_of_20_000_is_in_nobodys_way() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "slow", "{}");
+    endpoint(&mut session, "zippy", "{}");
+    backlog(&mut session, "slow", 20_000);
+    session.batch("ANALYZE recur_internal.live_dispatches");
+    // The slow one takes no more.
+    assert_eq!(
+        claimed_of_each(&mut session, 100),
+        [("slow".to_owned(), 10)]
+    );
+    let id = send_to(&mut session, "zippy");
+    let reads = |session: &mut Session| -> i64 {
+        session.batch("SELECT pg_stat_force_next_flush()");
+        session.value(
+            "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'live_dispatches'",
+            &[],
+        )
+    };
+    let before = reads(&mut session);
+    assert_eq!(claim(&mut session, 5)[0].0, id);
+    let read = reads(&mut session) - before;
+    assert!(read < 500, "{read} entries of indexes were read");
+    // Nor is it in the way of consumers that name no provider, or another one.
+    let other = enqueue(&mut session, "");
+    assert_eq!(claimed(&mut session, "10"), [other]);
+    let other = enqueue(&mut session, "");
+    assert_eq!(claimed(&mut session, "10, providers => '{test}'"), [other]);
+    // Who names it gets it.
+    assert_eq!(
+        claimed(&mut session, "3, providers => '{webhook}'").len(),
+        3
+    );
+}
+
+#[test]
+fn the_highest_priority_goes_first_and_then_the_oldest() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{}");
+    let send = |session: &mut Session, priority: i32, minutes: i32| -> Uuid {
+        session.value(
+            "SELECT recur.enqueue_webhook(endpoint => 'a', priority => $1,
+                                          run_at => recur.clock() + $2::int * interval '1 minute')",
+            &[&priority, &minutes],
+        )
+    };
+    send(&mut session, 9, 5);
+    let expected = [
+        send(&mut session, 5, -1),
+        send(&mut session, 0, -3),
+        send(&mut session, 0, -2),
+        send(&mut session, -4, -9),
+    ];
+    for id in expected {
+        assert_eq!(claim(&mut session, 1)[0].0, id);
+    }
+    assert!(claim(&mut session, 1).is_empty());
+}
+
+#[test]
+fn a_lock_group_runs_one_at_a_time() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{}");
+    endpoint(&mut session, "b", "{}");
+    for name in ["a", "b", "a"] {
+        session.execute(
+            "SELECT recur.enqueue_webhook(endpoint => $1, lock_group => 'g')",
+            &[&name],
+        );
+    }
+    assert_eq!(claim(&mut session, 10).len(), 1);
+    assert!(claim(&mut session, 10).is_empty());
+}
+
+#[test]
+fn nothing_is_delivered_where_nothing_fires() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{*}");
+    send(&mut session, "x");
+    for (call, message) in [
+        (
+            "recur.claim_webhooks(0)",
+            "invalid limit \"0\": must be from 1 to 1000",
+        ),
+        (
+            "recur.claim_webhooks(1001)",
+            "invalid limit \"1001\": must be from 1 to 1000",
+        ),
+        (
+            "recur.route_webhooks(NULL, -1)",
+            "invalid limit \"-1\": must be from 1 to 10000",
+        ),
+    ] {
+        session.assert_error(&format!("SELECT {call}"), "22023", message);
+    }
+    assert_eq!(
+        session.error("SELECT recur.claim_webhooks(1, '-1 s')").0,
+        "22023"
+    );
+}
