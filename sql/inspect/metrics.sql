@@ -9,56 +9,90 @@ CREATE FUNCTION recur_internal.counted()
 COMMENT ON FUNCTION recur_internal.counted IS
     'Internal: what the dispatchers and consumers of this database have done since the server started';
 
--- The backlog of each provider. Owners and providers are found from index entry to index entry, a thousand pairs at
--- most, and each pair is counted up to a hundred thousand: the cost of a scrape is bounded, however long the queue is.
-CREATE VIEW recur_internal.queued AS
-WITH RECURSIVE pairs AS (
-    (SELECT l.owner_id, l.provider
-       FROM recur_internal.live_dispatches AS l
-      WHERE l.status <> 'running'
-      ORDER BY l.owner_id, l.provider LIMIT 1)
+-- The backlog of each provider, and the dead letters. The cost of a scrape is bounded, however long the queue is.
+-- Owners and providers are found from index entry to index entry: 5,000 pairs at most, and 50 of one owner. Of each
+-- pair 100,000 dispatches are counted, and of each owner 200,000: an author who makes up providers, or fills the
+-- queue, hides nothing of other owners. The planner must not take a queue for as short as it was when it was analyzed.
+CREATE FUNCTION recur_internal.queued() RETURNS TABLE (name text, help text, provider text, value float8)
+    LANGUAGE sql VOLATILE ROWS 50
+    SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET jit = off
+AS $$
+    WITH RECURSIVE pairs AS (
+        (SELECT l.owner_id, l.provider, 1 AS number
+           FROM recur_internal.live_dispatches AS l
+          WHERE l.status <> 'running'
+          ORDER BY l.owner_id, l.provider LIMIT 1)
+        UNION ALL
+        SELECT n.owner_id, n.provider, CASE WHEN n.owner_id = p.owner_id THEN p.number + 1 ELSE 1 END
+          FROM pairs AS p,
+               LATERAL ((SELECT l.owner_id, l.provider
+                           FROM recur_internal.live_dispatches AS l
+                          WHERE p.number < 50
+                            AND l.status <> 'running' AND (l.owner_id, l.provider) > (p.owner_id, p.provider)
+                          ORDER BY l.owner_id, l.provider LIMIT 1)
+                         UNION ALL
+                        (SELECT l.owner_id, l.provider
+                           FROM recur_internal.live_dispatches AS l
+                          WHERE p.number >= 50 AND l.status <> 'running' AND l.owner_id > p.owner_id
+                          ORDER BY l.owner_id, l.provider LIMIT 1)) AS n
+    ), found AS MATERIALIZED (
+        SELECT p.owner_id, p.provider FROM pairs AS p LIMIT 5000
+    ), waiting AS (
+        SELECT w.provider, w.available_at
+          FROM (SELECT DISTINCT f.owner_id FROM found AS f) AS o,
+               LATERAL (SELECT l.provider, l.available_at
+                          FROM found AS f,
+                               LATERAL (SELECT q.provider, q.available_at
+                                          FROM recur_internal.live_dispatches AS q
+                                         WHERE q.status <> 'running' AND q.owner_id = f.owner_id
+                                           AND q.provider = f.provider
+                                         LIMIT 100000) AS l
+                         WHERE f.owner_id = o.owner_id
+                         LIMIT 200000) AS w
+         LIMIT 2000000
+    ), running AS (
+        SELECT l.provider FROM recur_internal.live_dispatches AS l WHERE l.status = 'running' LIMIT 100000
+    ), counted AS (
+        SELECT u.provider, sum(u.pending) AS pending, sum(u.scheduled) AS scheduled, sum(u.running) AS running,
+               min(u.oldest) AS oldest
+          FROM (SELECT w.provider, count(*) FILTER (WHERE w.available_at <= c.now) AS pending,
+                       count(*) FILTER (WHERE w.available_at > c.now) AS scheduled, 0 AS running,
+                       min(w.available_at) FILTER (WHERE w.available_at <= c.now) AS oldest
+                  FROM waiting AS w, (SELECT recur.clock() AS now) AS c
+                 GROUP BY w.provider
+                UNION ALL
+                SELECT r.provider, 0, 0, count(*), NULL FROM running AS r GROUP BY r.provider) AS u
+         GROUP BY u.provider
+    ), ranked AS (
+        SELECT c.*, row_number() OVER (ORDER BY c.pending + c.scheduled + c.running DESC, c.provider) AS place
+          FROM counted AS c
+    ), shown AS (
+        -- Authors make up the names of providers.
+        SELECT CASE WHEN r.place <= 50 THEN r.provider ELSE '(others)' END AS provider,
+               sum(r.pending) AS pending, sum(r.scheduled) AS scheduled, sum(r.running) AS running,
+               coalesce(extract(epoch FROM recur.clock() - min(r.oldest)), 0) AS oldest
+          FROM ranked AS r
+         GROUP BY 1
+    )
+    SELECT g.name, g.help, s.provider, g.value
+      FROM shown AS s,
+           LATERAL (VALUES
+               ('recur_pending', 'Dispatches that wait to be claimed', s.pending::float8),
+               ('recur_scheduled', 'Dispatches that become available later', s.scheduled::float8),
+               ('recur_running', 'Dispatches that consumers have claimed', s.running::float8),
+               ('recur_oldest_pending_seconds', 'How long the oldest pending dispatch has waited',
+                s.oldest::float8)) AS g (name, help, value)
     UNION ALL
-    SELECT n.owner_id, n.provider
-      FROM pairs AS p,
-           LATERAL (SELECT l.owner_id, l.provider
-                      FROM recur_internal.live_dispatches AS l
-                     WHERE l.status <> 'running' AND (l.owner_id, l.provider) > (p.owner_id, p.provider)
-                     ORDER BY l.owner_id, l.provider LIMIT 1) AS n
-), waiting AS (
-    SELECT w.provider, w.available_at
-      FROM (SELECT p.owner_id, p.provider FROM pairs AS p LIMIT 1000) AS p,
-           LATERAL (SELECT l.provider, l.available_at
-                      FROM recur_internal.live_dispatches AS l
-                     WHERE l.status <> 'running' AND l.owner_id = p.owner_id AND l.provider = p.provider
-                     LIMIT 100000) AS w
-     LIMIT 1000000
-), running AS (
-    SELECT l.provider FROM recur_internal.live_dispatches AS l WHERE l.status = 'running' LIMIT 100000
-), counted AS (
-    SELECT u.provider, sum(u.pending) AS pending, sum(u.scheduled) AS scheduled, sum(u.running) AS running,
-           min(u.oldest) AS oldest
-      FROM (SELECT w.provider, count(*) FILTER (WHERE w.available_at <= recur.clock()) AS pending,
-                   count(*) FILTER (WHERE w.available_at > recur.clock()) AS scheduled, 0 AS running,
-                   min(w.available_at) FILTER (WHERE w.available_at <= recur.clock()) AS oldest
-              FROM waiting AS w GROUP BY w.provider
-            UNION ALL
-            SELECT r.provider, 0, 0, count(*), NULL FROM running AS r GROUP BY r.provider) AS u
-     GROUP BY u.provider
-), ranked AS (
-    SELECT c.*, row_number() OVER (ORDER BY c.pending + c.scheduled + c.running DESC, c.provider) AS place
-      FROM counted AS c
-)
--- Providers are names that authors make up.
-SELECT CASE WHEN r.place <= 50 THEN r.provider ELSE '(others)' END AS provider,
-       sum(r.pending) AS pending, sum(r.scheduled) AS scheduled, sum(r.running) AS running,
-       coalesce(extract(epoch FROM recur.clock() - min(r.oldest)), 0) AS oldest
-  FROM ranked AS r
- GROUP BY 1;
-COMMENT ON VIEW recur_internal.queued IS 'Internal: the backlog by provider, for recur.metrics';
-COMMENT ON COLUMN recur_internal.queued.pending IS 'Dispatches that wait to be claimed';
-COMMENT ON COLUMN recur_internal.queued.scheduled IS 'Dispatches that become available later';
-COMMENT ON COLUMN recur_internal.queued.running IS 'Dispatches that consumers have claimed';
-COMMENT ON COLUMN recur_internal.queued.oldest IS 'How many seconds the oldest pending one has waited';
+    SELECT 'recur_dead_letters', 'Dispatches that have failed for good, within the retention', NULL,
+           count(*)::float8
+      FROM (SELECT FROM recur_internal.finished_dispatches AS f
+             -- The first condition selects the index.
+             WHERE f.status <> 'completed' AND f.status = 'failed' LIMIT 100000) AS d
+$$;
+COMMENT ON FUNCTION recur_internal.queued IS 'Internal: the queue by provider, and the dead letters, for recur.metrics';
 
 CREATE VIEW recur_internal.action_states AS
 SELECT count(*) FILTER (WHERE t.enabled AND t.error_count = 0 AND f.action_id IS NULL) AS active,
@@ -85,20 +119,15 @@ COMMENT ON COLUMN recur_internal.action_states.overdue_for IS 'How many seconds 
 CREATE FUNCTION recur.metrics() RETURNS TABLE (name text, kind text, help text, labels jsonb, value float8)
     LANGUAGE sql VOLATILE SECURITY DEFINER ROWS 100
     SET search_path = pg_catalog, pg_temp
+    SET jit = off
 AS $$
     SELECT c.name, c.kind, c.help,
            CASE WHEN c.le IS NULL THEN '{}'::jsonb ELSE jsonb_build_object('le', c.le) END, c.value
       FROM recur_internal.counted() AS c
     UNION ALL
-    SELECT g.name, 'gauge', g.help, jsonb_build_object('provider', q.provider), g.value
-      FROM recur_internal.queued AS q,
-           LATERAL (VALUES
-               ('recur_pending', 'Dispatches that wait to be claimed; up to 100000 of each owner are counted',
-                q.pending::float8),
-               ('recur_scheduled', 'Dispatches that become available later', q.scheduled::float8),
-               ('recur_running', 'Dispatches that consumers have claimed', q.running::float8),
-               ('recur_oldest_pending_seconds', 'How long the oldest pending dispatch has waited',
-                q.oldest::float8)) AS g (name, help, value)
+    SELECT q.name, 'gauge', q.help,
+           CASE WHEN q.provider IS NULL THEN '{}' ELSE jsonb_build_object('provider', q.provider) END, q.value
+      FROM recur_internal.queued() AS q
     UNION ALL
     SELECT 'recur_actions', 'gauge', 'Actions by state', jsonb_build_object('state', g.state), g.value
       FROM recur_internal.action_states AS s,
@@ -111,11 +140,6 @@ AS $$
                ('recur_actions_overdue', 'Actions whose next run was due and is not dispatched', s.overdue::float8),
                ('recur_oldest_overdue_seconds', 'How long the most overdue action has been so',
                 s.overdue_for::float8)) AS g (name, help, value)
-    UNION ALL
-    SELECT 'recur_dead_letters', 'gauge', 'Dispatches that have failed for good, within the retention', '{}',
-           (SELECT count(*) FROM (SELECT FROM recur_internal.finished_dispatches AS f
-                                   -- The first condition selects the index.
-                                   WHERE f.status <> 'completed' AND f.status = 'failed' LIMIT 100000) AS d)::float8
     UNION ALL
     SELECT 'recur_alarms', 'gauge', 'Actions of which an alarm is raised', '{}',
            (SELECT count(*) FROM recur_internal.alarms AS a

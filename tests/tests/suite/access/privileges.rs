@@ -128,6 +128,7 @@ fn every_table_hides_the_rows_of_others() {
         "INSERT INTO recur_internal.test_clock (ahead) VALUES ('0');
          SELECT recur.set_setting('retention', '1d'); SELECT recur.set_quota('t', 5);
          SELECT recur.create('watched', '@daily', 'p', 'a', max_silence => '1 day');
+         SELECT recur.begin_request('k', 'f');
          UPDATE recur_internal.live_dispatches SET in_database = true WHERE status = 'running';
          INSERT INTO recur_internal.owners (name) VALUES ('stranger');
          INSERT INTO recur_internal.handlers (owner_id, pattern, function, function_owner)

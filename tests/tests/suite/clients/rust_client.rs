@@ -16,6 +16,14 @@ fn url(cluster: &Cluster) -> String {
     )
 }
 
+async fn session(cluster: &Cluster) -> Session {
+    let (client, connection) = tokio_postgres::connect(&url(cluster), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    Session::new(client)
+}
+
 #[test]
 fn errors_of_the_server_have_types() {
     let cluster = Cluster::quiet();
@@ -23,13 +31,7 @@ fn errors_of_the_server_have_types() {
     let action = idle_action(&mut admin, ", context => '{\"n\": 1}'");
     let id = queue_for(&mut admin, action);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let session = runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(&url(&cluster), tokio_postgres::NoTls)
-            .await
-            .unwrap();
-        tokio::spawn(connection);
-        Session::new(client)
-    });
+    let session = runtime.block_on(session(&cluster));
 
     let claim = Claim {
         limit: 5,
@@ -88,6 +90,27 @@ fn errors_of_the_server_have_types() {
         .block_on(Consumer::builder("host=/tmp dbname=app").run())
         .unwrap_err();
     assert!(matches!(misconfigured, Error::Configuration(_)));
+}
+
+#[test]
+fn a_session_says_when_the_next_attempt_makes_sense() {
+    let cluster = Cluster::quiet();
+    let mut admin = cluster.database("app");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let session = runtime.block_on(session(&cluster));
+    let pause = Duration::from_secs(600);
+    for fails in [true, false] {
+        let later = enqueue(&mut admin, "");
+        runtime.block_on(session.claim(&Claim::default())).unwrap();
+        let report = match fails {
+            true => runtime.block_on(session.fail_for(later, 1, "busy", pause)),
+            false => runtime.block_on(session.release_for(later, 1, pause)),
+        };
+        let report = report.unwrap();
+        assert_eq!(report.status, Status::Pending);
+        let wait = report.available_at.unwrap() - chrono::Utc::now();
+        assert!((590..=600).contains(&wait.num_seconds()), "{wait}");
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn each_topic_is_one_screen() {
         ),
         ("define", "recur.pause(action, …)"),
         ("sql", "recur.create_sql(name, schedule, command, …)"),
-        ("consume", "recur.release(id, attempt)"),
+        ("consume", "recur.release(id, attempt, …)"),
         ("operate", "recur.doctor()"),
         ("operate", "recur.arm()"),
         ("operate", "recur.set_quota(tenant, …)"),
