@@ -45,9 +45,9 @@ AS $$
         UNION ALL
         SELECT 'tick' WHERE functions_of.level IN ('ticker', 'admin')
         UNION ALL
-        -- Not for admins: what is claimed comes with the signing secrets of all owners.
+        -- What is claimed comes with the signing secrets of all owners.
         SELECT unnest(ARRAY['route_webhooks', 'claim_webhooks', 'extend_webhook', 'release_webhook', 'report_webhook'])
-         WHERE functions_of.level = 'deliverer'
+         WHERE functions_of.level IN ('deliverer', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['stats', 'workers', 'metrics']) WHERE functions_of.level IN ('monitor', 'admin')
         UNION ALL

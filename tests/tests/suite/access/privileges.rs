@@ -4,8 +4,15 @@
 use pg_recur_tests::{Cluster, Session, database_error};
 
 /// All levels, in the order in which the documentation lists them.
-pub(super) const LEVELS: [&str; 7] = [
-    "reader", "author", "consumer", "sql", "monitor", "ticker", "admin",
+pub(super) const LEVELS: [&str; 8] = [
+    "reader",
+    "author",
+    "consumer",
+    "sql",
+    "monitor",
+    "ticker",
+    "deliverer",
+    "admin",
 ];
 
 /// In what belongs to the victim, wherever a text can be.
@@ -46,7 +53,9 @@ pub(super) fn prepare(cluster: &Cluster) -> Session {
                              labels => '{{\"k\": \"{SECRET}\"}}', context => '{{\"k\": \"{SECRET}\"}}');
          SELECT recur.update(id, '{{\"context\": {{\"k\": \"{SECRET} 2\"}}}}') FROM recur.recurring_actions;
          SELECT recur.set_handler('{SECRET}', 'handle(jsonb)');
-         SELECT recur.set_journey('{KNOWN}', '1', '{{\"{SECRET}\": {{\"type\": \"{SECRET}\"}}}}')"
+         SELECT recur.set_journey('{KNOWN}', '1', '{{\"{SECRET}\": {{\"type\": \"{SECRET}\"}}}}');
+         SELECT recur.create_endpoint('{KNOWN}', 'https://x/{SECRET}', '{{{SECRET}}}', description => '{SECRET}',
+                                      headers => '{{\"k\": \"{SECRET}\"}}')"
     ));
     // Dispatches in every state: pending, running, completed and failed.
     victim.batch(&format!(
@@ -130,6 +139,8 @@ fn every_table_hides_the_rows_of_others() {
          SELECT recur.create('watched', '@daily', 'p', 'a', max_silence => '1 day');
          SELECT recur.begin_request('k', 'f');
          UPDATE recur_internal.live_dispatches SET in_database = true WHERE status = 'running';
+         INSERT INTO recur_internal.endpoint_health (owner_id, endpoint)
+         SELECT e.owner_id, e.name FROM recur_internal.endpoints AS e;
          INSERT INTO recur_internal.owners (name) VALUES ('stranger');
          INSERT INTO recur_internal.handlers (owner_id, pattern, function, function_owner)
          SELECT o.id, 'unarmed', 'f(jsonb)', 'f' FROM recur_internal.owners AS o WHERE o.name = 'stranger'",
@@ -179,9 +190,10 @@ fn every_table_hides_the_rows_of_others() {
             "recur.overview",
             "recur.recurring_actions",
             "recur.runs",
+            "recur.webhook_endpoints",
         ];
         let mut expected = match level {
-            "ticker" => Vec::new(),
+            "ticker" | "deliverer" => Vec::new(),
             "monitor" => WITHOUT_OWNER.to_vec(),
             "admin" => [of_owners, &WITHOUT_OWNER, &["recur.quotas"]].concat(),
             _ => [of_owners, &["recur.settings"]].concat(),
@@ -436,7 +448,7 @@ fn every_level_can_do_its_work() {
 }
 
 /// Work of one level each. Admins may do all of it.
-const WORK: [(&str, &str); 11] = [
+const WORK: [(&str, &str); 12] = [
     ("reader", "SELECT recur.explain(recur.id_of('mine'), now())"),
     ("author", "SELECT recur.create('x', '@daily', 'p', 'a')"),
     ("author", "SELECT recur.trigger(recur.id_of('mine'))"),
@@ -452,6 +464,7 @@ const WORK: [(&str, &str); 11] = [
     ("sql", "SELECT FROM recur.arm_sql()"),
     ("monitor", "SELECT FROM recur.stats, recur.workers"),
     ("ticker", "SELECT recur.tick()"),
+    ("deliverer", "SELECT FROM recur.claim_webhooks()"),
     ("admin", "SELECT recur.recover('1 day')"),
     ("admin", "SELECT recur.grant_access('stranger', 'admin')"),
 ];
@@ -463,7 +476,7 @@ fn every_level_is_refused_the_work_of_the_others() {
     let mut admin = prepare(&cluster);
     // All of them see what belongs to the author: what they may do with it differs.
     admin.batch(
-        "CREATE ROLE team; GRANT team TO reader, author, consumer, sql, monitor, ticker;
+        "CREATE ROLE team; GRANT team TO reader, author, consumer, sql, monitor, ticker, deliverer;
          INSERT INTO recur.recurring_actions (name, schedule, provider, action_type, owner)
          VALUES ('mine', '@yearly', 'p', 'a', 'team')",
     );

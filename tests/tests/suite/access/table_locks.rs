@@ -23,7 +23,15 @@ fn no_level_can_lock_a_relation_of_the_extension() {
         &[],
     );
     assert!(relations.len() > 20, "{relations:?}");
-    for level in ["reader", "author", "consumer", "monitor", "ticker", "admin"] {
+    for level in [
+        "reader",
+        "author",
+        "consumer",
+        "monitor",
+        "ticker",
+        "deliverer",
+        "admin",
+    ] {
         admin.batch(&format!(
             "CREATE ROLE {level} LOGIN; SELECT recur.grant_access('{level}', '{level}')"
         ));

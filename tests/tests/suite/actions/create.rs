@@ -306,7 +306,7 @@ fn every_column_is_an_argument() {
         "labels": {"team": "billing"}, "schedule": "0 9 * * MON-FRI", "timezone": "Europe/Berlin",
         "starts_at": "2100-01-01T00:00:00+00:00", "ends_at": "2101-01-01T00:00:00+00:00", "max_runs": 5,
         "count_runs": "completed",
-        "on_dst_gap": "skip", "on_dst_fold": "both", "provider": "mailer", "action_type": "report",
+        "on_dst_gap": "skip", "on_dst_fold": "both", "provider": "webhook", "action_type": "report", "endpoint": "crm",
         "payload": {"to": ["a", "b"], "nested": {"x": 1.5}}, "metadata": {"k": "v"},
         "dedup_key": "{{recurring_id}}-{{execution_time}}", "dedup_window": "00:20:00",
         "on_duplicate": "skip", "context": {"seen": 0}, "enabled": false, "paused_reason": "not yet",

@@ -43,7 +43,9 @@ fn fill(cluster: &Cluster, owner: &str) {
          SELECT recur.trigger(id, overlap => 'allow') FROM recur.recurring_actions, generate_series(1, 5);
          SELECT recur.receive('p', 'a', '\\x00ff');
          SELECT recur.set_journey('j', '1', '{\"s\": {\"type\": \"task\"}}');
-         SELECT recur.schedule_journey('j', 's', NULL, 'P1Y', 3, NULL, '{}')",
+         SELECT recur.schedule_journey('j', 's', NULL, 'P1Y', 3, NULL, '{}');
+         SELECT recur.create_endpoint('crm', 'https://crm.example', '{*}', headers => '{\"k\": \"v\"}');
+         SELECT recur.rotate_webhook_secret('crm')",
     );
     let mut superuser = cluster.session("app");
     // What a year does to it: an end in the past must not hinder the restore.
