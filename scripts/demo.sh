@@ -44,9 +44,10 @@ RECURD_DATABASE_URL=$("$here/cluster.sh" url | sed 's/user=postgres/user=recurd/
   "$STATE/recurd" --config "$STATE/recurd.toml" serve 2>"$STATE/recurd.log" &
 recurd=$!
 trap 'kill $recurd 2>/dev/null; "$here/cluster.sh" stop >/dev/null' EXIT
+curl --silent --output /dev/null --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:8032/livez ||
+  { tail -n 5 "$STATE/recurd.log" >&2; die "recurd did not start; its log is $STATE/recurd.log"; }
 request() {
-  curl --silent --show-error --retry 20 --retry-connrefused --retry-delay 1 -H "Authorization: Bearer $token" \
-    "http://127.0.0.1:8032$1" "${@:2}"
+  curl --silent --show-error -H "Authorization: Bearer $token" "http://127.0.0.1:8032$1" "${@:2}"
   echo
 }
 request /v1/recurring -H 'Content-Type: application/json' \

@@ -20,9 +20,9 @@ AS $$
         SELECT unnest(ARRAY[
             'create', 'update', 'pause', 'resume', 'delete', 'pause_all', 'resume_all', 'restore_context', 'trigger',
             'backfill', 'enqueue', 'receive', 'reassign_owner', 'forget_subject', 'set_journey', 'drop_journey',
-            'schedule_journey', 'create_many', 'begin_request', 'finish_request', 'create_endpoint',
-            'update_endpoint', 'drop_endpoint', 'rotate_webhook_secret', 'resume_endpoint', 'create_webhook',
-            'enqueue_webhook'])
+            'schedule_journey', 'create_many', 'create_endpoint', 'update_endpoint', 'drop_endpoint',
+            'rotate_webhook_secret', 'resume_endpoint', 'create_webhook', 'enqueue_webhook',
+            'begin_request', 'finish_request'])
          WHERE functions_of.level IN ('author', 'sql', 'admin')
         UNION ALL
         SELECT unnest(ARRAY['create_sql', 'enqueue_sql', 'set_handler', 'drop_handler', 'arm_sql', 'runs_sql',

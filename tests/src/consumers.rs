@@ -133,10 +133,32 @@ pub(crate) fn once(made: &OnceLock<PathBuf>, name: &str, make: impl Fn(&Path)) -
     .clone()
 }
 
+/// cargo, without what the cargo that runs the tests has set for them: build scripts would see other values than in a
+/// build by hand, and every build would undo the other.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        let of_package = [
+            "CARGO_MANIFEST_",
+            "CARGO_PKG_",
+            "CARGO_CRATE_",
+            "CARGO_BIN_",
+        ];
+        if of_package
+            .iter()
+            .any(|start| name.to_string_lossy().starts_with(start))
+        {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(root());
+    command
+}
+
 fn rust() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     once(&MADE, "consumer", |path| {
-        succeed(Command::new(env!("CARGO")).current_dir(root()).args([
+        succeed(cargo().args([
             "build",
             "--quiet",
             "-p",

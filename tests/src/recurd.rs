@@ -1,7 +1,7 @@
 //! recurd, run as an operator would run it, and a client that speaks HTTP to it.
 
 use crate::cluster::Cluster;
-use crate::consumers::{once, root};
+use crate::consumers::{cargo, once, root};
 use crate::programs::{spawn_tied_to_this_process, state, succeed};
 use crate::server::PORT;
 use crate::wait::eventually_some;
@@ -231,11 +231,7 @@ impl Drop for Recurd {
 pub fn program() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     once(&MADE, "recurd", |path| {
-        succeed(
-            Command::new(env!("CARGO"))
-                .current_dir(root())
-                .args(["build", "--quiet", "-p", "recurd"]),
-        );
+        succeed(cargo().args(["build", "--quiet", "-p", "recurd"]));
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| root().join("target"), PathBuf::from);
         let new = state().join("recurd.new");
@@ -259,7 +255,10 @@ pub fn schemathesis() -> Command {
         ]));
         fs::File::create(path.join("complete")).expect("a file");
     });
-    Command::new(folder.join("bin/schemathesis"))
+    let mut command = Command::new(folder.join("bin/schemathesis"));
+    // It leaves its notes where it runs.
+    command.current_dir(&folder);
+    command
 }
 
 /// promtool of Debian's package, which is unpacked and not installed: its service stays away.

@@ -66,5 +66,14 @@ fn needs(config: &Config) -> Vec<Need<'_>> {
         .process
         .as_ref()
         .map(|process| (&process.role, "tick", "ticker"));
-    metrics.into_iter().chain(process).collect()
+    let deliver = config
+        .deliver
+        .as_ref()
+        .map(|deliver| (&deliver.role, "claim_webhooks", "deliverer"));
+    let sources = config
+        .sources
+        .iter()
+        .map(|source| (&source.role, "receive", "author"));
+    let own = metrics.into_iter().chain(process).chain(deliver);
+    own.chain(sources).collect()
 }

@@ -1,7 +1,7 @@
 //! The listener.
 
 use crate::state::State;
-use crate::{api, health, metrics};
+use crate::{api, health, metrics, webhooks};
 use axum::Router;
 use axum::routing::get;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub fn routes(state: State) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::handle))
         .merge(api::routes())
-        .merge(crate::webhooks::ingress::routes())
+        .merge(webhooks::ingress::routes())
         .fallback(api::not_found)
         .method_not_allowed_fallback(api::not_allowed)
         .with_state(state)

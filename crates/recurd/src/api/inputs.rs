@@ -123,21 +123,24 @@ fn query(operation: &Operation, uri: &Uri) -> Result<Vec<(String, String)>, Prob
 }
 
 fn unknown(operation: &Operation, place: Place, name: &str) -> Problem {
-    let known: Vec<&str> = operation
-        .inputs
-        .iter()
-        .filter(|input| input.place == place)
-        .map(|input| input.name)
-        .collect();
-    let what = if place == Place::Query {
-        "parameter"
-    } else {
-        "field"
+    let mut known: Vec<&str> = Vec::new();
+    for input in operation.inputs {
+        match input.place {
+            Place::Definition if place == Place::Body => {
+                known.extend(Column::ALL.iter().map(|column| column.name()));
+                known.push("on_existing");
+            }
+            other if other == place => known.push(input.name),
+            _ => {}
+        }
+    }
+    let what = match place {
+        Place::Query => "parameter",
+        _ => "field",
     };
-    let expected = if known.is_empty() {
-        "none".to_owned()
-    } else {
-        known.join(", ")
+    let expected = match known.is_empty() {
+        true => "none".to_owned(),
+        false => format!("one of {}", known.join(", ")),
     };
     Problem::invalid(format!("there is no {what} {name:?}: expected {expected}"))
 }

@@ -12,7 +12,7 @@ mod process;
 mod requests;
 
 pub use problem::Problem;
-pub use requests::{Limiter, RequestId};
+pub use requests::{Limiter, RequestId, body};
 
 use crate::auth;
 use crate::config::Role;

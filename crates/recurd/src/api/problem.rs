@@ -67,6 +67,19 @@ impl Problem {
         self
     }
 
+    /// What is wrong; of errors that are not the caller's, what the log says of them.
+    pub fn reason(&self) -> &str {
+        self.cause().unwrap_or(&self.detail)
+    }
+
+    /// For the log, and not for the caller.
+    pub fn with_cause(self, cause: String) -> Problem {
+        Problem {
+            cause: Some(cause),
+            ..self
+        }
+    }
+
     /// What the log says of an error that is not the caller's.
     pub fn cause(&self) -> Option<&str> {
         self.cause

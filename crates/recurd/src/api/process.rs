@@ -1,8 +1,9 @@
-//! `POST /v1/process`: an external cron lets the database dispatch what is due.
+//! `POST /v1/process`: an external cron lets the database dispatch what is due, and webhooks be delivered.
 
 use super::{Problem, RequestId};
 use crate::auth;
 use crate::state::State;
+use crate::webhooks;
 use axum::extract;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -39,6 +40,11 @@ async fn tick(state: &State, headers: &HeaderMap) -> Result<Response, Problem> {
         return Err(auth::Refusal::Invalid.into());
     }
     let rows = database.query(&process.role, TICK, &[]).await?;
+    if let Some(limit) = process.deliver {
+        webhooks::deliver::for_a_while(state, limit)
+            .await
+            .map_err(Problem::unavailable)?;
+    }
     let body: String = rows
         .first()
         .map_or_else(|| "{}".to_owned(), |row| row.get("body"));

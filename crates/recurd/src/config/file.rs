@@ -115,6 +115,8 @@ impl Default for Limits {
 #[serde(deny_unknown_fields)]
 pub struct Process {
     pub role: String,
+    /// How long each call delivers webhooks as well.
+    pub deliver_seconds: Option<f64>,
     pub secret_env: Option<String>,
     pub secret_file: Option<PathBuf>,
 }

@@ -106,6 +106,8 @@ pub struct Limits {
 pub struct Process {
     pub role: Role,
     pub secret: Secret,
+    /// How long each call delivers webhooks as well.
+    pub deliver: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -151,6 +153,13 @@ impl Config {
             .deliver
             .map(|section| webhooks::deliver(section, &auth))
             .transpose()?;
+        if deliver.is_none()
+            && process
+                .as_ref()
+                .is_some_and(|process| process.deliver.is_some())
+        {
+            return Err("process.deliver_seconds needs the section [deliver]".to_owned());
+        }
         let sources = webhooks::sources(file.sources, &auth)?;
         Ok(Config {
             listen: listen(file.listen)?,
@@ -322,7 +331,15 @@ fn process(file: file::Process, auth: &Auth) -> Result<Process, String> {
             "process.secret has fewer than {SHORTEST_SECRET} characters: make a longer one"
         ));
     }
-    Ok(Process { role, secret })
+    let deliver = file
+        .deliver_seconds
+        .map(|given| seconds("process.deliver_seconds", given));
+    let deliver = deliver.transpose()?;
+    Ok(Process {
+        role,
+        secret,
+        deliver,
+    })
 }
 
 fn metrics(file: file::Metrics, auth: &Auth) -> Result<Metrics, String> {

@@ -48,7 +48,6 @@ pub async fn run(state: &State, stop: CancellationToken) -> Result<(), String> {
 
 /// Delivers what is due, until nothing is left or the time is over: for calls from outside, where no process may run
 /// all the time.
-#[expect(dead_code, reason = "for the API's /v1/process")]
 pub async fn for_a_while(state: &State, limit: Duration) -> Result<(), String> {
     let engine = Arc::new(Engine::new(state)?);
     let stop = CancellationToken::new();
@@ -121,11 +120,13 @@ impl Engine {
             give_back: CancellationToken::new(),
             reports,
         };
-        // Dropped at the next await, the round gives up what the database has not committed.
-        let _ = stop.run_until_cancelled(crew.work(until_idle)).await;
+        crew.work(stop, until_idle).await;
         crew.finish(config.grace).await;
-        if let Err(error) = reporter.await {
-            tracing::error!(event = "deliver.reporter_ended", %error);
+        // While the database is away, reports wait; what is not reported comes again.
+        match tokio::time::timeout(config.grace, reporter).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(event = "deliver.reporter_ended", %error),
+            Err(_) => tracing::warn!(event = "deliver.reports_lost"),
         }
     }
 
@@ -221,29 +222,30 @@ struct Crew {
 }
 
 impl Crew {
-    async fn work(&self, until_idle: bool) {
+    /// A claim is never broken off: what it has taken would lie idle until its lease expires.
+    async fn work(&self, stop: &CancellationToken, until_idle: bool) {
         let poll = self.engine.config().poll;
         let mut pause = FIRST_PAUSE;
-        loop {
-            let again = match self.round().await {
+        while !stop.is_cancelled() {
+            match self.round().await {
+                Ok(0) if until_idle && self.tasks.is_empty() => return,
                 Ok(claimed) => {
                     pause = FIRST_PAUSE;
-                    if until_idle && claimed == 0 && self.tasks.is_empty() {
-                        return;
+                    if claimed > 0 && self.engine.slots.available_permits() > 0 {
+                        continue;
                     }
-                    claimed > 0 && self.engine.slots.available_permits() > 0
+                    // A timeout is as good as a wake-up: the safety net.
+                    let wakeup = tokio::time::timeout(poll, self.engine.wakeup.notified());
+                    if stop.run_until_cancelled(wakeup).await.is_some() {
+                        self.gather().await;
+                    }
                 }
                 Err(failure) => {
                     tracing::warn!(event = "deliver.failed", %failure);
-                    tokio::time::sleep(pause).await;
+                    let pausing = tokio::time::sleep(pause);
+                    let _ = stop.run_until_cancelled(pausing).await;
                     pause = (pause * 2).min(poll);
-                    true
                 }
-            };
-            if !again {
-                // A timeout is as good as a wake-up: the safety net.
-                let _ = tokio::time::timeout(poll, self.engine.wakeup.notified()).await;
-                self.gather().await;
             }
         }
     }

@@ -1,16 +1,16 @@
 //! `POST /v1/hooks/{source}`: what the source has signed becomes a dispatch, byte for byte.
 
+use crate::api::{self, Problem, RequestId};
 use crate::config::webhooks::Source;
 use crate::db::{Failure, ToSql};
 use crate::state::State;
 use axum::Router;
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::Body;
 use axum::extract::{self, Path};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,8 +19,6 @@ use uuid::Uuid;
 const RECEIVE: &str = include_str!("../../sql/webhooks/receive.sql");
 /// Longer ids are remembered by their hash.
 const LONGEST_ID: usize = 128;
-/// A sender that is refused for a while comes back after this.
-const RETRY_SECONDS: &str = "5";
 /// Credentials: they prove who sent it, and are not stored.
 const NOT_STORED: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
 
@@ -34,96 +32,47 @@ async fn receive(
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let Some(source) = state
+    let request = RequestId::of(&headers);
+    let source = state
         .config
         .sources
         .iter()
-        .find(|source| source.name == name)
-    else {
-        return problem(StatusCode::NOT_FOUND, "there is no such source");
+        .find(|source| source.name == name);
+    let accepted = match source {
+        Some(source) => accept(&state, source, &headers, body).await,
+        None => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is no such source",
+        )),
     };
-    match accept(&state, source, &headers, body).await {
+    let response = match &accepted {
         Ok(id) => (
             StatusCode::ACCEPTED,
             axum::Json(json!({ "id": id.to_string() })),
         )
             .into_response(),
-        Err(refusal) => {
-            tracing::warn!(
-                event = "webhook.not_received",
-                source = name,
-                reason = refusal.reason()
-            );
-            refusal.into_response()
-        }
-    }
+        Err(problem) => problem.respond(request.as_str()),
+    };
+    tracing::info!(
+        event = "webhook.received",
+        request_id = request.as_str(),
+        source = name,
+        status = response.status().as_u16(),
+        reason = accepted.as_ref().err().map(Problem::reason),
+    );
+    request.mark(response)
 }
 
-/// Why nothing was stored.
-enum Refusal {
-    TooLarge(usize),
-    /// The sender has gone before all had come.
-    Incomplete,
-    Forged(String),
-    Database(Failure),
-}
-
-impl Refusal {
-    fn reason(&self) -> String {
-        match self {
-            Refusal::TooLarge(limit) => format!("the body has more than {limit} bytes"),
-            Refusal::Incomplete => "the body is incomplete".to_owned(),
-            Refusal::Forged(reason) => reason.clone(),
-            Refusal::Database(failure) => failure.to_string(),
-        }
+/// What the sender can't help, a right that is missing or a database that is away, is no reason to give up.
+fn not_stored(failure: Failure) -> Problem {
+    let cause = failure.to_string();
+    let problem = Problem::from(failure);
+    match problem.status {
+        StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNPROCESSABLE_ENTITY
+        | StatusCode::TOO_MANY_REQUESTS => problem,
+        _ => Problem::unavailable("it can not be stored now").with_cause(cause),
     }
-
-    fn status(&self) -> StatusCode {
-        match self {
-            Refusal::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Refusal::Incomplete => StatusCode::BAD_REQUEST,
-            Refusal::Forged(_) => StatusCode::UNAUTHORIZED,
-            Refusal::Database(failure) => match failure.code() {
-                Some("54000") => StatusCode::PAYLOAD_TOO_LARGE,
-                Some("53400") => StatusCode::TOO_MANY_REQUESTS,
-                Some(code) if code.starts_with("22") => StatusCode::UNPROCESSABLE_ENTITY,
-                // A mistake of the configuration, or the database is away: the sender tries again.
-                _ => StatusCode::SERVICE_UNAVAILABLE,
-            },
-        }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let status = self.status();
-        let detail = match &self {
-            Refusal::Database(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
-                "it can not be stored now".to_owned()
-            }
-            _ => self.reason(),
-        };
-        let mut response = problem(status, &detail);
-        if [
-            StatusCode::SERVICE_UNAVAILABLE,
-            StatusCode::TOO_MANY_REQUESTS,
-        ]
-        .contains(&status)
-        {
-            let wait = axum::http::HeaderValue::from_static(RETRY_SECONDS);
-            response
-                .headers_mut()
-                .insert(axum::http::header::RETRY_AFTER, wait);
-        }
-        response
-    }
-}
-
-fn problem(status: StatusCode, detail: &str) -> Response {
-    let title = status.canonical_reason().unwrap_or_default();
-    let document = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
-    let content_type = [(CONTENT_TYPE, "application/problem+json")];
-    (status, content_type, document.to_string()).into_response()
 }
 
 async fn accept(
@@ -131,18 +80,19 @@ async fn accept(
     source: &Source,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Uuid, Refusal> {
-    let body = read(body, source.max_body).await?;
+) -> Result<Uuid, Problem> {
+    let body = api::body(body, source.max_body).await?;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let verified = source.verifier.verify(headers, &body, now);
-    let verified = verified.map_err(|forgery| Refusal::Forged(forgery.to_string()))?;
+    let verified =
+        verified.map_err(|forgery| Problem::new(StatusCode::UNAUTHORIZED, forgery.to_string()))?;
+    // Only what the source has signed counts: others can't use up what it may send.
+    state.limiter.admit(&source.role)?;
     let Some(database) = &state.database else {
-        return Err(Refusal::Database(Failure::Unavailable(
-            "no database is configured".to_owned(),
-        )));
+        return Err(Problem::unavailable("no database is configured"));
     };
     let memory = source.replay_window.zip(verified.id);
     let key = memory.as_ref().map(|(_, id)| dedup_key(&source.name, id));
@@ -164,30 +114,8 @@ async fn accept(
         &seconds,
     ];
     let rows = database.query(&source.role, RECEIVE, &parameters).await;
-    let rows = rows.map_err(Refusal::Database)?;
-    tracing::info!(
-        event = "webhook.received",
-        source = source.name,
-        bytes = body.len()
-    );
+    let rows = rows.map_err(not_stored)?;
     Ok(rows[0].get("id"))
-}
-
-/// The whole body, if it is not too large; more than that is not read.
-async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
-    // What is announced to be too large is not waited for.
-    if body.size_hint().lower() > limit as u64 {
-        return Err(Refusal::TooLarge(limit));
-    }
-    let collected = Limited::new(body, limit).collect().await;
-    let collected = collected.map_err(|error| {
-        if error.downcast_ref::<LengthLimitError>().is_some() {
-            Refusal::TooLarge(limit)
-        } else {
-            Refusal::Incomplete
-        }
-    })?;
-    Ok(collected.to_bytes())
 }
 
 /// What the database knows a repeated delivery by. An id of any length and content has one.

@@ -5,7 +5,7 @@ use pg_recur_tests::{Cluster, Session};
 use std::collections::BTreeSet;
 
 /// Calls of functions that return one value. What stands in braces is filled in by `fill`.
-const SCALAR: [&str; 12] = [
+const SCALAR: [&str; 16] = [
     "recur.create_sql('sql', '@daily', 'SELECT 1')",
     "recur.enqueue_sql('SELECT 1')",
     "recur.create('new', '@daily', 'p', 't')",
@@ -16,13 +16,17 @@ const SCALAR: [&str; 12] = [
     "recur.trigger('{action}'::uuid)",
     "recur.trigger('{action}'::text)",
     "recur.schedule_journey('j', 's', NULL, '@daily', 1, NULL, '{}')",
+    "recur.create_endpoint('other', 'https://x')",
+    "recur.rotate_webhook_secret('e')",
+    "recur.create_webhook('webhook', '@daily', 'https://x')",
+    "recur.enqueue_webhook('https://x')",
     "recur.recover('0')",
     "recur.purge('0')",
     "recur_internal.expire_leases(now() + interval '1 day', 10)",
 ];
 
 /// Calls of functions that return rows.
-const ROWS: [&str; 30] = [
+const ROWS: [&str; 35] = [
     "recur.update('{action}'::uuid, '{\"priority\": 3}')",
     "recur.update('{action}'::text, '{\"priority\": 3}')",
     "recur.pause('{action}'::uuid)",
@@ -53,11 +57,17 @@ const ROWS: [&str; 30] = [
     "recur.set_journey('other', '1', '{\"s\": {\"type\": \"task\"}}')",
     "recur.drop_journey('j', '1')",
     "recur.fail_interactive('{running}', 1, 's')",
+    "recur.route_webhooks()",
+    "recur.claim_webhooks(1)",
+    "recur.extend_webhook('{delivering}', 1)",
+    "recur.release_webhook('{delivering}', 1)",
+    "recur.report_webhook('{delivering}', 1, 'failed')",
 ];
 
 /// Functions that look, although the planner may not assume so, and functions that return nothing to expand.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 18] = [
     "arm_sql",
+    "drop_endpoint",
     "drop_handler",
     "import_pg_cron",
     "set_handler",
@@ -68,10 +78,12 @@ const OTHERS: [&str; 15] = [
     "grant_access",
     "mark_test_database",
     "reset_setting",
+    "resume_endpoint",
     "revoke_access",
     "set_clock",
     "set_quota",
     "set_setting",
+    "update_endpoint",
 ];
 
 /// A database in which each of the calls changes something.
@@ -95,7 +107,12 @@ fn with_something_to_change(cluster: &Cluster) -> (Session, impl Fn(&str) -> Str
     claim_this(&mut session, running);
     // More than one claim takes.
     let pending = [(); 5].map(|()| enqueue(&mut session, ""))[4];
+    session.batch("SELECT recur.create_endpoint('e', 'https://x', '{*}')");
+    session.batch("SELECT recur.enqueue_webhook(endpoint => 'e') FROM generate_series(1, 3)");
+    let delivering = session.value("SELECT id FROM recur.claim_webhooks(1)", &[]);
+    session.batch("SELECT recur.enqueue_webhook(action_type => 'unrouted')");
     let names = [
+        ("{delivering}", delivering),
         ("{action}", action),
         ("{paused}", paused),
         ("{failed}", failed),
