@@ -27,23 +27,36 @@ say "What the database has run by itself meanwhile: SELECT * FROM recur.runs"
 "$here/cluster.sh" psql -X -q -P footer=off -c "SELECT action, began::time(3), duration, outcome, rows
                                                   FROM recur.runs ORDER BY began DESC LIMIT 3"
 
-say "The same over HTTP: recurd, as a role of the database"
+say "The same over HTTP: recurd, as roles of the database"
 "$here/cluster.sh" psql -X -q -c "DO 'BEGIN IF to_regrole(''recurd'') IS NULL THEN CREATE ROLE recurd LOGIN NOINHERIT;
-    CREATE ROLE demo_app; GRANT demo_app TO recurd; END IF; END'" \
-  -c "SELECT recur.grant_access('demo_app', 'author')" >/dev/null
-token=$(head -c 18 /dev/urandom | base64)
+    CREATE ROLE demo_app; CREATE ROLE demo_deliverer; GRANT demo_app, demo_deliverer TO recurd; END IF; END'" \
+  -c "SELECT recur.grant_access('demo_app', 'author'), recur.grant_access('demo_deliverer', 'deliverer')" >/dev/null
+random() { head -c 24 /dev/urandom | base64; }
+token=$(random)
+SECRET=whsec_$(random)
+export SECRET
 cat >"$STATE/recurd.toml" <<TOML
 listen = "127.0.0.1:8032"
 [auth]
-allowed_roles = ["demo_app"]
+allowed_roles = ["demo_app", "demo_deliverer"]
 [[auth.tokens]]
 role = "demo_app"
 sha256 = "$(printf %s "$token" | sha256sum | cut -c1-64)"
+[deliver]
+role = "demo_deliverer"
+[[deliver.endpoints]]
+name = "receiver"
+url_env = "RECEIVER_URL"
+secret_env = "SECRET"
+patterns = ["demo:*"]
+private = true
 TOML
-RECURD_DATABASE_URL=$("$here/cluster.sh" url | sed 's/user=postgres/user=recurd/') \
-  "$STATE/recurd" --config "$STATE/recurd.toml" serve 2>"$STATE/recurd.log" &
+python3 "$ROOT/examples/python/receiver.py" 8033 >"$STATE/received" &
+receiver=$!
+RECEIVER_URL=http://127.0.0.1:8033/ RECURD_DATABASE_URL=$("$here/cluster.sh" url | sed 's/user=postgres/user=recurd/') \
+  "$STATE/recurd" --config "$STATE/recurd.toml" serve --deliver >"$STATE/recurd.log" 2>&1 &
 recurd=$!
-trap 'kill $recurd 2>/dev/null; "$here/cluster.sh" stop >/dev/null' EXIT
+trap 'kill $recurd $receiver 2>/dev/null; "$here/cluster.sh" stop >/dev/null' EXIT
 curl --silent --output /dev/null --retry 20 --retry-connrefused --retry-delay 1 http://127.0.0.1:8032/livez ||
   { tail -n 5 "$STATE/recurd.log" >&2; die "recurd did not start; its log is $STATE/recurd.log"; }
 request() {
@@ -53,6 +66,16 @@ request() {
 request /v1/recurring -H 'Content-Type: application/json' \
   -d '{"name": "made over http", "schedule": "every 2 days", "provider": "demo", "action_type": "ping"}'
 request "/v1/recurring?fields=name,owner,schedule,next_run_at"
+
+say "A webhook: recur.enqueue_webhook(action_type => 'demo:greeting', …), delivered, signed and verified"
+"$here/cluster.sh" psql -X -q -c "SELECT recur.enqueue_webhook(action_type => 'demo:greeting',
+                                                               payload => '{\"hello\": \"webhook\"}')" >/dev/null
+for _ in $(seq 300); do
+  [ ! -s "$STATE/received" ] || break
+  sleep 0.1
+done
+[ -s "$STATE/received" ] || { tail -n 5 "$STATE/recurd.log" >&2; die "no webhook arrived within half a minute"; }
+cat "$STATE/received"
 
 cat <<TEXT
 What to try next

@@ -17,6 +17,7 @@ need python3 python3
 python3 -c 'import ensurepip, venv' 2>/dev/null || wanted="$wanted python3-venv"
 need node nodejs
 need npm npm
+need curl curl
 [ -x /usr/sbin/pgbouncer ] || need pgbouncer pgbouncer
 # cargo-pgrx runs the in-server tests through sudo when root starts them.
 [ "$(id -u)" != 0 ] || need sudo sudo
@@ -66,6 +67,11 @@ fi
 if ! cargo pgrx --version 2>/dev/null | grep -q " $CARGO_PGRX_VERSION\$"; then
   say "Installing cargo-pgrx $CARGO_PGRX_VERSION (about 6 minutes on 2 cores, once)"
   cargo install cargo-pgrx --version "=$CARGO_PGRX_VERSION" --locked
+fi
+
+# A test unpacks promtool from Debian's package: apt-get must know where it is.
+if command -v apt-cache >/dev/null && ! apt-cache show prometheus >/dev/null 2>&1; then
+  as_root apt-get update -qq || echo "    apt-get knows no packages: the test of the alert rules will fail"
 fi
 
 mkdir -p "$ROOT/.cargo"

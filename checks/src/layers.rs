@@ -211,16 +211,13 @@ mod tests {
 
     #[test]
     fn a_module_outside_all_layers_is_found() {
-        assert_eq!(
-            found(&[
-                ("src/api/mod.rs", ""),
-                ("src/api/x.rs", ""),
-                ("src/pg.rs", "")
-            ]),
-            [
-                "src/api/mod.rs:1: api stands in no layer: expected one of pg, runtime, actions, dispatch, queue, \
-              recovery, commands, execution, journeys, alerts, history, inspect, access, workers, lib.rs"
-            ]
-        );
+        let found = found(&[
+            ("src/api/mod.rs", ""),
+            ("src/api/x.rs", ""),
+            ("src/pg.rs", ""),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let expected = "src/api/mod.rs:1: api stands in no layer: expected one of pg, runtime, ";
+        assert!(found[0].starts_with(expected), "{found:?}");
     }
 }
