@@ -116,7 +116,16 @@ fn names_of_roles_are_only_names() {
         cluster.empty_database(&database, &format!("OWNER {quoted}"));
         let mut owner = cluster.session_as(name, &database);
         owner.batch("CREATE EXTENSION pg_recur");
-        for level in ["reader", "author", "consumer", "monitor", "ticker", "admin"] {
+        for level in [
+            "reader",
+            "author",
+            "consumer",
+            "sql",
+            "monitor",
+            "ticker",
+            "deliverer",
+            "admin",
+        ] {
             owner.execute(
                 "SELECT recur.grant_access($1::text::name, $2)",
                 &[name, &level],

@@ -62,7 +62,16 @@ fn each_topic_is_one_screen() {
 fn every_level_is_helped() {
     let cluster = Cluster::start();
     let mut session = cluster.database("app");
-    for level in ["reader", "author", "consumer", "monitor", "ticker", "admin"] {
+    for level in [
+        "reader",
+        "author",
+        "consumer",
+        "sql",
+        "monitor",
+        "ticker",
+        "deliverer",
+        "admin",
+    ] {
         session.batch(&format!(
             "CREATE ROLE {level} LOGIN; SELECT recur.grant_access('{level}', '{level}')"
         ));

@@ -93,7 +93,7 @@ fn contents(session: &mut Session) -> Vec<String> {
         "SELECT oid::regclass::text FROM pg_class
           WHERE relnamespace IN ('recur'::regnamespace, 'recur_internal'::regnamespace) AND relkind IN ('r', 'v', 'S')
             AND oid <> ALL ('{recur.monitoring,recur.overview,recur.stats,recur.workers,
-                              recur_internal.armed_owners}'::regclass[]) ORDER BY 1",
+                              recur_internal.armed_owners,recur_internal.action_states}'::regclass[]) ORDER BY 1",
         &[],
     );
     tables

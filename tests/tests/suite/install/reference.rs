@@ -242,7 +242,7 @@ fn functions(session: &mut Session) -> String {
                 ARRAY(SELECT a.declared || coalesce(' DEFAULT ' || pg_get_function_arg_default(p.oid, a.n::int), '')
                         FROM arguments AS a
                        WHERE a.function = p.oid AND coalesce(a.mode, 'i') IN ('i', 'b', 'v') ORDER BY a.n),
-                ARRAY(SELECT l FROM unnest('{reader,author,consumer,sql,monitor,ticker,admin}'::text[]) AS l
+                ARRAY(SELECT l FROM unnest('{reader,author,consumer,sql,monitor,ticker,deliverer,admin}'::text[]) AS l
                        WHERE p.proname = ANY (recur_internal.functions_of(l))),
                 has_function_privilege('pg_database_owner', p.oid, 'EXECUTE')
            FROM pg_proc AS p

@@ -65,18 +65,21 @@ const ROWS: [&str; 35] = [
 ];
 
 /// Functions that look, although the planner may not assume so, and functions that return nothing to expand.
-const OTHERS: [&str; 18] = [
+const OTHERS: [&str; 21] = [
     "arm_sql",
     "drop_endpoint",
     "drop_handler",
     "import_pg_cron",
     "set_handler",
     "arm",
+    "begin_request",
     "clock",
     "doctor",
     "expect_move",
+    "finish_request",
     "grant_access",
     "mark_test_database",
+    "metrics",
     "reset_setting",
     "resume_endpoint",
     "revoke_access",
