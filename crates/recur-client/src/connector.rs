@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// For one host's TCP connection, where the connection string has no `connect_timeout`.
@@ -84,6 +84,16 @@ impl Connector {
             }
         });
         Ok((client, driver))
+    }
+
+    /// Asks the server to give up what a connection of this connector's is doing, on a connection made for that.
+    /// The server does not say whether it did.
+    pub async fn cancel(&self, running: &CancelToken) -> Result<(), Error> {
+        let asked = running.cancel_query(self.tls.clone());
+        match tokio::time::timeout(self.limit, asked).await {
+            Ok(asked) => Ok(asked?),
+            Err(_) => Err(Error::Timeout),
+        }
     }
 
     pub(crate) async fn connect(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {
