@@ -15,6 +15,8 @@ use std::time::Duration;
 const DATABASE_URL: &str = "RECURD_DATABASE_URL";
 /// A secret that can be guessed protects nothing: 16 characters of base64 are 96 bits.
 const SHORTEST_SECRET: usize = 16;
+/// A call that lasts longer is a service: proxies in between have hung up.
+const LONGEST_CALL: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct Config {
@@ -335,6 +337,12 @@ fn process(file: file::Process, auth: &Auth) -> Result<Process, String> {
         .deliver_seconds
         .map(|given| seconds("process.deliver_seconds", given));
     let deliver = deliver.transpose()?;
+    if deliver.is_some_and(|given| given > LONGEST_CALL) {
+        return Err(format!(
+            "process.deliver_seconds: expected at most {}, and `recurd deliver` for what runs all the time",
+            LONGEST_CALL.as_secs()
+        ));
+    }
     Ok(Process {
         role,
         secret,

@@ -87,3 +87,19 @@ fn values_out_of_range_are_named() {
          who reach the listener",
     );
 }
+
+#[test]
+fn a_call_does_not_deliver_for_hours() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "0123456789abcdef").unwrap();
+    let text = |seconds| {
+        format!(
+            "[auth]\nallowed_roles = [\"app\"]\n[deliver]\nrole = \"app\"\n\
+             [process]\nrole = \"app\"\nsecret_file = {:?}\ndeliver_seconds = {seconds}",
+            secret.path()
+        )
+    };
+    config(&text(600)).unwrap();
+    let expected = "process.deliver_seconds: expected at most 600, and `recurd deliver` for what runs all the time";
+    refused(&text(601), expected);
+}
