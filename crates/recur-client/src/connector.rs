@@ -22,6 +22,22 @@ const PROBES: u32 = 3;
 
 pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
+fn parse(options: &Options) -> Result<Config, Error> {
+    options.rest.parse::<Config>().map_err(|error| {
+        // The driver's own message is only that the string is invalid; its source says why.
+        let reason = std::error::Error::source(&error).map(ToString::to_string);
+        Error::Configuration(reason.unwrap_or_else(|| error.to_string()))
+    })
+}
+
+/// Does this connection string hold a password?
+///
+/// For programs that don't take one from a file which others may read.
+pub fn has_password(connection: &str) -> Result<bool, Error> {
+    let config = parse(&Options::parse(connection)?)?;
+    Ok(config.get_password().is_some())
+}
+
 /// A parsed connection string, ready to connect any number of times.
 ///
 /// For programs that need connections beside those of a [`Consumer`](crate::Consumer).
@@ -37,11 +53,7 @@ impl Connector {
     /// A TLS configuration of the caller's replaces the verification that the connection string asks for.
     pub fn new(connection: &str, tls: Option<ClientConfig>) -> Result<Connector, Error> {
         let options = Options::parse(connection)?;
-        let mut config = options.rest.parse::<Config>().map_err(|error| {
-            // The driver's own message is only that the string is invalid; its source says why.
-            let reason = std::error::Error::source(&error).map(ToString::to_string);
-            Error::Configuration(reason.unwrap_or_else(|| error.to_string()))
-        })?;
+        let mut config = parse(&options)?;
         set_hosts(&mut config)?;
         config.ssl_mode(ssl_mode(&config, options.mode)?);
         let tls = match (tls, &options.roots) {
