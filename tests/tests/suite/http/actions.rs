@@ -366,6 +366,7 @@ fn filters_choose_and_fields_show() {
         .expect(200)
         .json();
     assert_eq!(paused["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(paused["count"], 2);
     assert_eq!(names("enabled=false").len(), 2);
     let resumed = site
         .recurd
@@ -373,6 +374,11 @@ fn filters_choose_and_fields_show() {
         .expect(200)
         .json();
     assert_eq!(resumed["items"].as_array().map(Vec::len), Some(2));
+    let none = site
+        .recurd
+        .call("author", "POST", "/v1/bulk/resume", r#"{"tenant": "acme"}"#)
+        .expect(200);
+    assert_eq!(none.body, r#"{"count":0,"items":[]}"#);
 }
 
 #[test]
