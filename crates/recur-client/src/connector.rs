@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// For one host's TCP connection, where the connection string has no `connect_timeout`.
@@ -21,6 +21,22 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
 
 pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+
+fn parse(options: &Options) -> Result<Config, Error> {
+    options.rest.parse::<Config>().map_err(|error| {
+        // The driver's own message is only that the string is invalid; its source says why.
+        let reason = std::error::Error::source(&error).map(ToString::to_string);
+        Error::Configuration(reason.unwrap_or_else(|| error.to_string()))
+    })
+}
+
+/// Does this connection string hold a password?
+///
+/// For programs that don't take one from a file which others may read.
+pub fn has_password(connection: &str) -> Result<bool, Error> {
+    let config = parse(&Options::parse(connection)?)?;
+    Ok(config.get_password().is_some())
+}
 
 /// A parsed connection string, ready to connect any number of times.
 ///
@@ -37,11 +53,7 @@ impl Connector {
     /// A TLS configuration of the caller's replaces the verification that the connection string asks for.
     pub fn new(connection: &str, tls: Option<ClientConfig>) -> Result<Connector, Error> {
         let options = Options::parse(connection)?;
-        let mut config = options.rest.parse::<Config>().map_err(|error| {
-            // The driver's own message is only that the string is invalid; its source says why.
-            let reason = std::error::Error::source(&error).map(ToString::to_string);
-            Error::Configuration(reason.unwrap_or_else(|| error.to_string()))
-        })?;
+        let mut config = parse(&options)?;
         set_hosts(&mut config)?;
         config.ssl_mode(ssl_mode(&config, options.mode)?);
         let tls = match (tls, &options.roots) {
@@ -84,6 +96,16 @@ impl Connector {
             }
         });
         Ok((client, driver))
+    }
+
+    /// Asks the server to give up what a connection of this connector's is doing, on a connection made for that.
+    /// The server does not say whether it did.
+    pub async fn cancel(&self, running: &CancelToken) -> Result<(), Error> {
+        let asked = running.cancel_query(self.tls.clone());
+        match tokio::time::timeout(self.limit, asked).await {
+            Ok(asked) => Ok(asked?),
+            Err(_) => Err(Error::Timeout),
+        }
     }
 
     pub(crate) async fn connect(&self) -> Result<(Client, Connection<Socket, Stream>), Error> {

@@ -13,7 +13,7 @@ mod options;
 mod session;
 mod tls;
 
-pub use connector::Connector;
+pub use connector::{Connector, has_password};
 pub use consumer::{Builder, Consumer};
 pub use dispatch::{Dispatch, Report, Status};
 pub use error::Error;

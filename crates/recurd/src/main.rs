@@ -17,7 +17,6 @@ use config::Config;
 use state::State;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tokio_util::sync::CancellationToken;
 
 #[derive(Parser)]
 #[command(name = "recurd", version, about = "HTTP beside pg_recur")]
@@ -62,33 +61,43 @@ async fn main() -> ExitCode {
         }
     };
     logs::start(&config);
+    let state = State::new(config);
     match arguments.command {
-        Command::Serve { deliver } => finish(serve(State::new(config), deliver).await),
-        Command::Deliver => finish(deliver(&State::new(config)).await),
-        Command::Check => check::run(&State::new(config)).await,
+        Command::Serve { deliver } => finish(until_signalled(&state, serve(&state, deliver)).await),
+        Command::Deliver => finish(until_signalled(&state, deliver(&state)).await),
+        Command::Check => check::run(&state).await,
         Command::Openapi => ExitCode::SUCCESS,
     }
 }
 
-async fn serve(state: State, delivers: bool) -> Result<(), String> {
+/// A signal stops what runs, which then ends by itself.
+async fn until_signalled(
+    state: &State,
+    runs: impl Future<Output = Result<(), String>>,
+) -> Result<(), String> {
+    let signalled = async {
+        server::signalled().await;
+        state.stop.cancel();
+        std::future::pending().await
+    };
+    let result = tokio::select! {
+        result = runs => result,
+        never = signalled => never,
+    };
+    state.calls.finish().await;
+    result
+}
+
+async fn serve(state: &State, delivers: bool) -> Result<(), String> {
     if !delivers {
         return server::serve(state).await;
     }
     // Where one of them can't start, neither goes on.
-    tokio::try_join!(server::serve(state.clone()), deliver(&state)).map(drop)
+    tokio::try_join!(server::serve(state), deliver(state)).map(drop)
 }
 
 async fn deliver(state: &State) -> Result<(), String> {
-    let stop = CancellationToken::new();
-    let signalled = async {
-        server::stopped().await;
-        stop.cancel();
-        std::future::pending().await
-    };
-    tokio::select! {
-        delivered = webhooks::deliver::run(state, stop.clone()) => delivered,
-        never = signalled => never,
-    }
+    webhooks::deliver::run(state, state.stop.clone()).await
 }
 
 fn finish(result: Result<(), String>) -> ExitCode {

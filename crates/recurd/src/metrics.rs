@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 
@@ -20,7 +20,7 @@ const FRESH_FOR: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub struct Metrics {
     requests: Mutex<BTreeMap<Kind, Requests>>,
-    scraped: tokio::sync::Mutex<Option<Scraped>>,
+    scraped: Arc<tokio::sync::Mutex<Option<Scraped>>>,
 }
 
 /// The operation and the status.
@@ -101,15 +101,7 @@ async fn scrape(state: &State, headers: &HeaderMap) -> Result<String, Problem> {
             return Err(Refusal::Invalid.into());
         }
     }
-    // Scrapes at the same time wait for one answer.
-    let mut scraped = state.metrics.scraped.lock().await;
-    let current = match scraped
-        .take()
-        .filter(|scraped| scraped.at.elapsed() < FRESH_FOR)
-    {
-        Some(current) => current,
-        None => ask(state).await,
-    };
+    let answer = answer(state).await;
     let mut text = state.metrics.own();
     head(
         &mut text,
@@ -117,30 +109,39 @@ async fn scrape(state: &State, headers: &HeaderMap) -> Result<String, Problem> {
         "gauge",
         "1 if the database has answered the latest scrape",
     );
-    let _ = writeln!(
-        text,
-        "recurd_database_up {}",
-        u8::from(current.text.is_some())
-    );
-    text.push_str(current.text.as_deref().unwrap_or_default());
-    *scraped = Some(current);
+    let _ = writeln!(text, "recurd_database_up {}", u8::from(answer.is_some()));
+    text.push_str(answer.as_deref().unwrap_or_default());
     Ok(text)
 }
 
+/// The latest answer of the database. Scrapes at the same time wait for one.
+async fn answer(state: &State) -> Option<String> {
+    let mut scraped = Arc::clone(&state.metrics.scraped).lock_owned().await;
+    let is_fresh = |scraped: &Scraped| scraped.at.elapsed() < FRESH_FOR;
+    if !scraped.as_ref().is_some_and(is_fresh) {
+        let state = state.clone();
+        // A task of its own: where this scrape hangs up, the answer is there for the next one.
+        let asked = tokio::spawn(async move {
+            *scraped = Some(ask(&state).await);
+            scraped
+        });
+        scraped = asked.await.ok()?;
+    }
+    scraped.as_ref()?.text.clone()
+}
+
 async fn ask(state: &State) -> Scraped {
-    let at = Instant::now();
-    let (Some(config), Some(database)) = (&state.config.metrics, &state.database) else {
-        return Scraped { at, text: None };
+    let text = match (&state.config.metrics, &state.database) {
+        (Some(config), Some(database)) => database.query(&config.role, METRICS, &[]).await,
+        _ => Ok(Vec::new()),
     };
-    match database.query(&config.role, METRICS, &[]).await {
-        Ok(rows) => Scraped {
-            at,
-            text: Some(rendered(&rows)),
-        },
-        Err(failure) => {
-            tracing::warn!(event = "metrics.failed", %failure);
-            Scraped { at, text: None }
-        }
+    let text = text
+        .inspect_err(|failure| tracing::warn!(event = "metrics.failed", %failure))
+        .map(|rows| rendered(&rows));
+    // Fresh from now on: where the answer took long, it is not asked for again at once.
+    Scraped {
+        at: Instant::now(),
+        text: text.ok(),
     }
 }
 

@@ -4,7 +4,9 @@ use crate::api::Limiter;
 use crate::config::Config;
 use crate::db::Database;
 use crate::metrics::Metrics;
+use crate::webhooks::deliver::Calls;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -16,6 +18,10 @@ pub struct Shared {
     pub database: Option<Database>,
     pub limiter: Limiter,
     pub metrics: Metrics,
+    /// Cancelled by SIGTERM or SIGINT: nothing new is begun.
+    pub stop: CancellationToken,
+    /// Deliveries that calls have asked for.
+    pub calls: Calls,
 }
 
 impl State {
@@ -27,6 +33,8 @@ impl State {
             database,
             limiter,
             metrics: Metrics::default(),
+            stop: CancellationToken::new(),
+            calls: Calls::default(),
         }))
     }
 }

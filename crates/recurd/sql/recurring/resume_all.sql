@@ -1,3 +1,5 @@
+-- How many there are, and the first of them.
 -- $1 namespace; $2 tenant; $3 labels
-SELECT row_to_json(s)::text AS body
+SELECT row_to_json(s)::text AS body, count(*) OVER () AS count
   FROM recur.resume_all(namespace => $1::text, tenant => $2::text, labels => $3::text::jsonb) AS s
+ LIMIT 500

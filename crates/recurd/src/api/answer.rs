@@ -26,23 +26,32 @@ pub fn of(
         }
         Answer::Versioned | Answer::Changed { .. } => {
             let row = one(rows)?;
-            let version: &str = row.get("version");
+            let body = shown(values, body(row));
+            let tag = etag::of(row.get("version"), &body);
             let is_known =
-                matches!(operation.answer, Answer::Versioned) && etag::is_known(headers, version);
+                matches!(operation.answer, Answer::Versioned) && etag::is_known(headers, &tag);
             let mut response = if is_known {
                 StatusCode::NOT_MODIFIED.into_response()
             } else {
-                json(StatusCode::OK, shown(values, body(row)))
+                json(StatusCode::OK, body)
             };
-            response
-                .headers_mut()
-                .insert(header::ETAG, etag::of(version));
+            if let Ok(value) = HeaderValue::try_from(tag) {
+                response.headers_mut().insert(header::ETAG, value);
+            }
             Ok(response)
         }
         Answer::Items => Ok(json(
             StatusCode::OK,
             format!("{{\"items\":{}}}", items(values, rows)),
         )),
+        Answer::Counted => {
+            let count: i64 = rows.first().map_or(0, |row| row.get("count"));
+            let items = items(values, rows);
+            Ok(json(
+                StatusCode::OK,
+                format!("{{\"count\":{count},\"items\":{items}}}"),
+            ))
+        }
         Answer::Page { .. } => Ok(json(StatusCode::OK, page(values, rows))),
     }
 }

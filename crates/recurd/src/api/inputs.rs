@@ -5,7 +5,7 @@ use super::fields::Fields;
 use super::operations::{DEFAULT_LIMIT, Input, Kind, LARGEST_LIMIT, Operation, Place, sql_name};
 use super::problem::Problem;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
-use recur_core::action::columns::Column;
+use recur_core::action::columns::{Column, MAINTAINED};
 
 /// What a request says.
 pub struct Values {
@@ -46,7 +46,7 @@ pub fn read(
         }
         match input.kind {
             Kind::Fields => {
-                values.fields = value.map(|names| field_names(&names)).unwrap_or_default()
+                values.fields = field_names(value.as_deref().unwrap_or(""))?;
             }
             Kind::Limit => {
                 let limit = limit(value)?;
@@ -60,11 +60,26 @@ pub fn read(
     Ok(values)
 }
 
-fn field_names(text: &str) -> Vec<String> {
-    text.split(',')
-        .map(|name| name.trim().to_owned())
+/// The fields of an action to show, as the caller calls them. Each stands once in the answer.
+fn field_names(text: &str) -> Result<Vec<String>, Problem> {
+    let mut names: Vec<String> = Vec::new();
+    for name in text
+        .split(',')
+        .map(str::trim)
         .filter(|name| !name.is_empty())
-        .collect()
+    {
+        let field = sql_name(name);
+        if Column::named(field).is_none() && !MAINTAINED.contains(&field) {
+            let shown: String = name.chars().take(100).collect();
+            let problem = format!("fields: {shown:?}: expected names of fields of an action");
+            return Err(Problem::invalid(problem));
+        }
+        if names.iter().any(|other| sql_name(other) == field) {
+            return Err(Problem::invalid(format!("fields: {name:?} is given twice")));
+        }
+        names.push(name.to_owned());
+    }
+    Ok(names)
 }
 
 fn limit(value: Option<String>) -> Result<u32, Problem> {
@@ -216,7 +231,11 @@ fn from_body(input: &Input, body: &Fields) -> Result<Option<String>, Problem> {
     match input.kind {
         Kind::Any => Ok(Some(json.to_owned())),
         Kind::Object if json.starts_with('{') => Ok(Some(json.to_owned())),
-        Kind::Object => Err(expected("an object")),
+        Kind::Changes if json.starts_with('{') => match Fields::parse(json) {
+            Ok(changes) => Ok(Some(changes.text())),
+            Err(error) => Err(Problem::invalid(format!("{}: {error}", input.name))),
+        },
+        Kind::Object | Kind::Changes => Err(expected("an object")),
         Kind::Texts => match serde_json::from_str::<Vec<String>>(json) {
             Ok(_) => Ok(Some(json.to_owned())),
             Err(_) => Err(expected("an array of texts")),
@@ -226,6 +245,16 @@ fn from_body(input: &Input, body: &Fields) -> Result<Option<String>, Problem> {
         Kind::Integer | Kind::Limit => whole(json)
             .map(Some)
             .ok_or_else(|| expected("a whole number")),
+        Kind::UpTo(most) => match whole(json) {
+            Some(number)
+                if number
+                    .parse()
+                    .is_ok_and(|number: i64| number <= most.into()) =>
+            {
+                Ok(Some(number))
+            }
+            _ => Err(expected(&format!("a whole number, at most {most}"))),
+        },
         Kind::Uuid => uuid(input.name, &text()?).map(Some),
         Kind::Choice(values) => {
             let text = text()?;
@@ -246,4 +275,65 @@ fn whole(json: &str) -> Option<String> {
     let number: f64 = json.parse().ok()?;
     let is_exact = number.fract() == 0.0 && number.abs() < 9e15;
     is_exact.then(|| format!("{number:.0}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::operations;
+
+    fn read(id: &str, query: &str, body: &str) -> Result<Values, String> {
+        let operation = operations::all()
+            .find(|operation| operation.id == id)
+            .unwrap();
+        let path = operation
+            .path
+            .replace("{id}", &uuid::Uuid::nil().to_string());
+        let uri = format!("{path}?{query}").parse().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+        super::read(operation, &uri, &headers, body.as_bytes())
+            .map_err(|problem| format!("{} {}", problem.status.as_u16(), problem.reason()))
+    }
+
+    #[test]
+    fn fields_are_known_and_named_once() {
+        let values = read("recurring.get", "fields=id,+cron_expr,,run_count", "").unwrap();
+        assert_eq!(values.fields, ["id", "cron_expr", "run_count"]);
+        for (fields, problem) in [
+            ("id,id", "422 fields: \"id\" is given twice"),
+            (
+                "schedule,cron_expr",
+                "422 fields: \"cron_expr\" is given twice",
+            ),
+            (
+                "id,colour",
+                "422 fields: \"colour\": expected names of fields of an action",
+            ),
+        ] {
+            let read = read("recurring.list", &format!("fields={fields}"), "");
+            assert_eq!(read.err().as_deref(), Some(problem));
+        }
+    }
+
+    #[test]
+    fn a_claim_has_a_largest_size() {
+        for limit in ["500", "5e2", "null"] {
+            assert!(read("dispatch.claim", "", &format!("{{\"limit\": {limit}}}")).is_ok());
+        }
+        for limit in ["501", "1e300", "true"] {
+            let read = read("dispatch.claim", "", &format!("{{\"limit\": {limit}}}"));
+            let problem = format!("422 limit = {limit}: expected a whole number, at most 500");
+            assert_eq!(read.err(), Some(problem));
+        }
+    }
+
+    #[test]
+    fn changes_that_are_compared_may_have_names_of_other_schedulers() {
+        let body = r#"{"changes": {"cron_expr": "@daily"}}"#;
+        let values = read("recurring.compare", "", body).unwrap();
+        assert_eq!(values.bound[1].as_deref(), Some(r#"{"schedule":"@daily"}"#));
+        let body = r#"{"changes": {"cron_expr": "@daily", "schedule": "1h"}}"#;
+        assert!(read("recurring.compare", "", body).is_err());
+    }
 }

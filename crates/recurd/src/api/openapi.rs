@@ -139,6 +139,8 @@ fn schema(kind: Kind) -> Value {
         Kind::Boolean => json!({"type": "boolean"}),
         Kind::Instant => json!({"type": "string", "format": "date-time"}),
         Kind::Interval => json!({"type": "string", "examples": ["90 seconds", "PT5M"]}),
+        Kind::UpTo(most) => json!({"type": "integer", "maximum": most}),
+        Kind::Changes => reference("changes"),
         Kind::Object => json!({"type": "object"}),
         Kind::Any => json!({}),
         Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
@@ -206,6 +208,16 @@ fn responses(operation: &Operation) -> Value {
                 "type": "object", "required": ["items"], "properties": {"items": {"type": "array", "items": object}}
             })),
         ),
+        Answer::Counted => (
+            "200",
+            Some(json!({
+                "type": "object", "required": ["count", "items"],
+                "properties": {
+                    "count": {"type": "integer", "description": "How many there are"},
+                    "items": {"type": "array", "items": object, "description": "The first 500 of them"}
+                }
+            })),
+        ),
         Answer::Page { .. } => (
             "200",
             Some(json!({
@@ -231,7 +243,7 @@ fn responses(operation: &Operation) -> Value {
     if matches!(operation.answer, Answer::Versioned) {
         responses.insert(
             "304".to_owned(),
-            json!({"description": "The version that If-None-Match names"}),
+            json!({"description": "What If-None-Match names, unchanged"}),
         );
     }
     for status in [

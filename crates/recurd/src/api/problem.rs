@@ -169,7 +169,10 @@ fn status(code: &str) -> Option<StatusCode> {
         "RC012" => StatusCode::UNPROCESSABLE_ENTITY,
         // Rights of the role; a level that it lacks.
         "42501" => StatusCode::FORBIDDEN,
-        "55000" | "23505" => StatusCode::CONFLICT,
+        // P0003: a name that several have.
+        "55000" | "23505" | "P0003" => StatusCode::CONFLICT,
+        // A command of the caller's that is no SQL.
+        "42601" => StatusCode::UNPROCESSABLE_ENTITY,
         "53400" => StatusCode::TOO_MANY_REQUESTS,
         // Locks, conflicts that repetition did not resolve, a standby, a server that starts or stops.
         "55P03" | "40001" | "40P01" | "25006" | "57014" | "53300" => {
@@ -213,6 +216,8 @@ mod tests {
             ("22P02", 422),
             ("42501", 403),
             ("55000", 409),
+            ("42601", 422),
+            ("P0003", 409),
             ("RC001", 409),
             ("RC002", 409),
             ("RC011", 412),

@@ -7,11 +7,15 @@ use crate::webhooks;
 use axum::extract;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use std::time::Instant;
 
+/// What this is called in logs and metrics.
+const TICKED: &str = "process.tick";
 const TICK: &str = include_str!("../../sql/tick.sql");
 
 pub async fn handle(extract::State(state): extract::State<State>, headers: HeaderMap) -> Response {
     let id = RequestId::of(&headers);
+    let started = Instant::now();
     let result = tick(&state, &headers).await;
     let cause = result
         .as_ref()
@@ -19,10 +23,13 @@ pub async fn handle(extract::State(state): extract::State<State>, headers: Heade
         .and_then(Problem::cause)
         .map(str::to_owned);
     let response = result.unwrap_or_else(|problem| problem.respond(id.as_str()));
+    let took = started.elapsed();
+    state.metrics.count(TICKED, response.status(), took);
     tracing::info!(
-        event = "process.tick",
+        event = TICKED,
         request_id = id.as_str(),
         status = response.status().as_u16(),
+        milliseconds = took.as_secs_f64() * 1e3,
         cause,
     );
     id.mark(response)

@@ -97,6 +97,9 @@ pub struct Limits {
     pub requests_per_second: u32,
     pub burst: u32,
     pub request_timeout_seconds: f64,
+    pub connections: u32,
+    pub header_timeout_seconds: f64,
+    pub idle_timeout_seconds: f64,
 }
 
 impl Default for Limits {
@@ -107,6 +110,10 @@ impl Default for Limits {
             requests_per_second: 1000,
             burst: 2000,
             request_timeout_seconds: 30.0,
+            connections: 1024,
+            header_timeout_seconds: 10.0,
+            // Longer than proxies keep a connection that they don't use: they close it, and meet no closed one.
+            idle_timeout_seconds: 75.0,
         }
     }
 }
@@ -130,4 +137,31 @@ pub struct Metrics {
     pub sha256_file: Option<PathBuf>,
     #[serde(default)]
     pub open: bool,
+}
+
+/// What is wrong, and where. The value is not shown: it may be a secret that stands in the wrong place.
+pub fn unreadable(text: &str, error: &toml::de::Error) -> String {
+    let start = error.span().map_or(0, |span| span.start);
+    let before = text.get(..start).unwrap_or("");
+    let line = before.matches('\n').count() + 1;
+    let message = error.message();
+    let names_value = [
+        "invalid type",
+        "invalid value",
+        "invalid length",
+        "unknown variant",
+    ]
+    .iter()
+    .any(|what| message.starts_with(what));
+    if !names_value {
+        return format!("the configuration, line {line}: {message}");
+    }
+    let expected = message
+        .rsplit_once(", expected ")
+        .map_or("another value", |(_, rest)| rest);
+    let key = before.trim_end().strip_suffix('=').unwrap_or("").trim_end();
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let key = key.rsplit(|c: char| !is_bare(c)).next().unwrap_or("");
+    let key = if key.is_empty() { "a value" } else { key };
+    format!("the configuration, line {line}: {key}: expected {expected}")
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 const DATABASE_URL: &str = "RECURD_DATABASE_URL";
 /// A secret that can be guessed protects nothing: 16 characters of base64 are 96 bits.
 const SHORTEST_SECRET: usize = 16;
+/// A call that lasts longer is a service: proxies in between have hung up.
+const LONGEST_CALL: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct Config {
@@ -100,6 +102,11 @@ pub struct Limits {
     pub requests_per_second: u32,
     pub burst: u32,
     pub request_timeout: Duration,
+    pub connections: usize,
+    /// From connecting to the first request.
+    pub header_timeout: Duration,
+    /// From the end of a request to the next.
+    pub idle_timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -129,13 +136,8 @@ impl Config {
     }
 
     pub fn parse(text: &str) -> Result<Config, String> {
-        let parsed: file::File = toml::from_str(text).map_err(|error| {
-            // The excerpt of the parser's message could show a secret that stands in the wrong place.
-            let place = error
-                .span()
-                .map_or(0, |span| text[..span.start].lines().count().max(1));
-            format!("the configuration, line {place}: {}", error.message())
-        })?;
+        let parsed: file::File =
+            toml::from_str(text).map_err(|error| file::unreadable(text, &error))?;
         Config::validate(parsed)
     }
 
@@ -169,18 +171,7 @@ impl Config {
             },
             database: database(file.database)?,
             auth,
-            limits: Limits {
-                body_bytes: at_least_1("limits.body_bytes", file.limits.body_bytes)? as usize,
-                requests_per_second: at_least_1(
-                    "limits.requests_per_second",
-                    file.limits.requests_per_second,
-                )?,
-                burst: at_least_1("limits.burst", file.limits.burst)?,
-                request_timeout: seconds(
-                    "limits.request_timeout_seconds",
-                    file.limits.request_timeout_seconds,
-                )?,
-            },
+            limits: limits(&file.limits)?,
             process,
             metrics,
             deliver,
@@ -216,29 +207,46 @@ fn at_least_1(key: &str, value: u32) -> Result<u32, String> {
     Ok(value)
 }
 
-fn database(file: file::Database) -> Result<Option<DatabaseConfig>, String> {
+fn limits(file: &file::Limits) -> Result<Limits, String> {
+    let seconds = |key: &str, value: f64| seconds(&format!("limits.{key}_seconds"), value);
+    let at_least_1 = |key: &str, value: u32| at_least_1(&format!("limits.{key}"), value);
+    Ok(Limits {
+        body_bytes: at_least_1("body_bytes", file.body_bytes)? as usize,
+        requests_per_second: at_least_1("requests_per_second", file.requests_per_second)?,
+        burst: at_least_1("burst", file.burst)?,
+        request_timeout: seconds("request_timeout", file.request_timeout_seconds)?,
+        connections: at_least_1("connections", file.connections)? as usize,
+        header_timeout: seconds("header_timeout", file.header_timeout_seconds)?,
+        idle_timeout: seconds("idle_timeout", file.idle_timeout_seconds)?,
+    })
+}
+
+fn database_url(file: &file::Database) -> Result<Option<Secret>, String> {
     let from_environment = std::env::var_os(DATABASE_URL).is_some();
-    let url = match (file.url, file.url_env.as_deref(), file.url_file.as_ref()) {
+    match (&file.url, file.url_env.as_deref(), file.url_file.as_ref()) {
         (None, None, None) if from_environment => {
-            secret::read("database.url", Some(DATABASE_URL), None)?
+            secret::read("database.url", Some(DATABASE_URL), None)
         }
-        (None, variable, path) => secret::read("database.url", variable, path)?,
+        (None, variable, path) => secret::read("database.url", variable, path),
         (Some(url), None, None) => {
-            if has_password(&url) {
-                return Err(
-                    "database.url holds a password: name a variable by url_env or a file by url_file instead"
-                        .to_owned(),
-                );
-            }
-            Some(Secret::new(url))
+            // What can't be read may hold one, too.
+            let problem = match recur_client::has_password(url) {
+                Ok(false) => return Ok(Some(Secret::new(url.clone()))),
+                Ok(true) => "holds a password",
+                Err(_) => "can't be read, and may hold a password",
+            };
+            Err(format!(
+                "database.url {problem}: name a variable by url_env or a file by url_file instead"
+            ))
         }
-        _ => {
-            return Err(
-                "database.url, url_env and url_file exclude each other: keep one of them"
-                    .to_owned(),
-            );
-        }
-    };
+        _ => Err(
+            "database.url, url_env and url_file exclude each other: keep one of them".to_owned(),
+        ),
+    }
+}
+
+fn database(file: file::Database) -> Result<Option<DatabaseConfig>, String> {
+    let url = database_url(&file)?;
     url.map(|url| {
         Ok(DatabaseConfig {
             url,
@@ -252,13 +260,6 @@ fn database(file: file::Database) -> Result<Option<DatabaseConfig>, String> {
         })
     })
     .transpose()
-}
-
-fn has_password(url: &str) -> bool {
-    url.parse::<tokio_postgres::Config>().map_or_else(
-        |_| url.contains("password"),
-        |config| config.get_password().is_some(),
-    )
 }
 
 fn auth(file: file::Auth) -> Result<Auth, String> {
@@ -335,6 +336,12 @@ fn process(file: file::Process, auth: &Auth) -> Result<Process, String> {
         .deliver_seconds
         .map(|given| seconds("process.deliver_seconds", given));
     let deliver = deliver.transpose()?;
+    if deliver.is_some_and(|given| given > LONGEST_CALL) {
+        return Err(format!(
+            "process.deliver_seconds: expected at most {}, and `recurd deliver` for what runs all the time",
+            LONGEST_CALL.as_secs()
+        ));
+    }
     Ok(Process {
         role,
         secret,

@@ -41,7 +41,16 @@ fn a_password_in_the_file_is_refused() {
         "[database]\nurl = \"postgresql://a:b@localhost/app\"",
         expected,
     );
-    refused("[database]\nurl = \"host=localhost password=b\"", expected);
+    for url in [
+        "host=localhost password=b",
+        "host=a sslmode=verify-full sslrootcert=/a.crt password=b",
+    ] {
+        refused(&format!("[database]\nurl = \"{url}\""), expected);
+    }
+    refused(
+        "[database]\nurl = \"host=localhost sslmode=mystery pass=b\"",
+        "database.url can't be read, and may hold a password: name a variable by url_env or a file by url_file instead",
+    );
     let config = config("[database]\nurl = \"postgresql://recurd@localhost/app\"").unwrap();
     assert!(!format!("{config:?}").contains("localhost"));
 }
@@ -86,4 +95,55 @@ fn values_out_of_range_are_named() {
         "metrics: expected sha256, sha256_env or sha256_file of a bearer token, or open = true to let all read \
          who reach the listener",
     );
+}
+
+#[test]
+fn a_call_does_not_deliver_for_hours() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "0123456789abcdef").unwrap();
+    let text = |seconds| {
+        format!(
+            "[auth]\nallowed_roles = [\"app\"]\n[deliver]\nrole = \"app\"\n\
+             [process]\nrole = \"app\"\nsecret_file = {:?}\ndeliver_seconds = {seconds}",
+            secret.path()
+        )
+    };
+    config(&text(600)).unwrap();
+    let expected = "process.deliver_seconds: expected at most 600, and `recurd deliver` for what runs all the time";
+    refused(&text(601), expected);
+}
+
+#[test]
+fn errors_don_t_show_values() {
+    for (text, expected) in [
+        (
+            "[limits]\nburst = \"hunter2, expected x\"",
+            "line 2: burst: expected u32",
+        ),
+        (
+            "[metrics]\nrole = \"m\"\nopen = \"hunter2\"",
+            "line 3: open: expected a boolean",
+        ),
+        (
+            "[log]\nformat = \"hunter2\"",
+            "line 2: format: expected `json` or `text`",
+        ),
+        (
+            "[auth]\nallowed_roles = \"hunter2\"",
+            "line 2: allowed_roles: expected a sequence",
+        ),
+        (
+            "[auth]\nallowed_roles = [\n\"a\", 5]",
+            "line 3: a value: expected a string",
+        ),
+        (
+            "process = \"hunter2\"",
+            "line 1: process: expected struct Process",
+        ),
+    ] {
+        let error = Config::parse(text).unwrap_err();
+        assert_eq!(error, format!("the configuration, {expected}"));
+    }
+    let error = Config::parse("listen = \"hunter2\"").unwrap_err();
+    assert!(!error.contains("hunter2"), "{error}");
 }

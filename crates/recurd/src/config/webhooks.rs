@@ -67,6 +67,11 @@ struct EndpointFile {
     private: bool,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// Those whose values are secrets: the variables, or files, of the values.
+    #[serde(default)]
+    headers_env: BTreeMap<String, String>,
+    #[serde(default)]
+    headers_file: BTreeMap<String, PathBuf>,
     timeout_seconds: Option<f64>,
     concurrency: Option<u32>,
     rate: Option<f64>,
@@ -260,7 +265,7 @@ fn endpoint(key: &str, file: EndpointFile) -> Result<Endpoint, String> {
     Ok(Endpoint {
         patterns: patterns.collect::<Result<_, _>>()?,
         keys: keys(key, &Scheme::StandardWebhooks, &secrets!(file))?,
-        headers: headers(key, &file.headers)?,
+        headers: headers(key, &file)?,
         timeout: timeout.transpose()?,
         concurrency: concurrency.transpose()?,
         rate: file.rate,
@@ -271,14 +276,30 @@ fn endpoint(key: &str, file: EndpointFile) -> Result<Endpoint, String> {
     })
 }
 
-fn headers(key: &str, given: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
+fn headers(key: &str, file: &EndpointFile) -> Result<HeaderMap, String> {
+    let given = |(name, value): (&String, &String)| (name.clone(), Secret::new(value.clone()));
+    let mut all: Vec<(String, Secret)> = file.headers.iter().map(given).collect();
+    for (name, variable) in &file.headers_env {
+        let value = secret::read(&format!("{key}.headers.{name}"), Some(variable), None)?;
+        all.extend(value.map(|value| (name.clone(), value)));
+    }
+    for (name, path) in &file.headers_file {
+        let value = secret::read(&format!("{key}.headers.{name}"), None, Some(path))?;
+        all.extend(value.map(|value| (name.clone(), value)));
+    }
     let mut headers = HeaderMap::new();
-    for (name, value) in given {
-        let parsed = (HeaderName::try_from(name), HeaderValue::try_from(value));
-        let (Ok(name), Ok(value)) = parsed else {
+    for (name, value) in all {
+        let parsed = (
+            HeaderName::try_from(&name),
+            HeaderValue::try_from(value.expose()),
+        );
+        let (Ok(header), Ok(mut value)) = parsed else {
             return Err(format!("{key}.headers: {name:?} or its value is no header"));
         };
-        headers.insert(name, value);
+        value.set_sensitive(true);
+        if headers.insert(header, value).is_some() {
+            return Err(format!("{key}.headers: {name:?} is given twice"));
+        }
     }
     Ok(headers)
 }
@@ -412,20 +433,27 @@ mod tests {
     fn sections_are_read() {
         let url = secret("http://10.0.0.1/hook?token=x\n");
         let key = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let token = secret("Bearer hidden-2\n");
         let text = format!(
             "{ROLE}{ENDPOINT}url_file = {:?}\nsecret_file = {:?}\nprivate = true\n\
+             headers = {{ x-shown = \"hidden-1\" }}\nheaders_file = {{ authorization = {:?} }}\n\
              {SOURCE}scheme = \"github\"\nsecret_file = {:?}",
             url.path(),
             key.path(),
+            token.path(),
             key.path()
         );
         let config = Config::parse(&text).unwrap();
         let shown = format!("{config:?}");
-        assert!(
-            !shown.contains("token=x") && !shown.contains("MfKQ"),
-            "{shown}"
-        );
+        for hidden in ["token=x", "MfKQ", "hidden-"] {
+            assert!(!shown.contains(hidden), "{shown}");
+        }
         let deliver = config.deliver.unwrap();
+        assert_eq!(deliver.endpoints[0].headers["x-shown"], "hidden-1");
+        assert_eq!(
+            deliver.endpoints[0].headers["authorization"],
+            "Bearer hidden-2"
+        );
         assert_eq!(
             deliver.endpoints[0].url.expose(),
             "http://10.0.0.1/hook?token=x"
@@ -454,7 +482,7 @@ mod tests {
                 format!("{SOURCE}scheme = \"stripe\"\nsecret_file = {path:?}\nheader = \"x\""),
                 "only the scheme shared-secret has one",
             ),
-            (format!("{SOURCE}scheme = \"none\""), "unknown variant `none`"),
+            (format!("{SOURCE}scheme = \"none\""), "scheme: expected one of `standard-webhooks`, `github`"),
             (format!("{SOURCE}scheme = \"github\"\ncolour = 1"), "colour"),
             (
                 "[[sources]]\nname = \"a/b\"\nrole = \"a\"\nprovider = \"p\"\naction_type = \"t\"\nscheme = \"github\""

@@ -3,7 +3,6 @@
 use super::Failure;
 use super::pool::{self, Connections, Link};
 use crate::config::{DatabaseConfig, Role};
-use deadpool::managed::Object;
 use std::collections::HashMap;
 use std::future::Future;
 use tokio_postgres::types::ToSql;
@@ -107,28 +106,26 @@ impl Database {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Failure> {
         let mut link = pool::take(&self.pool).await?;
-        let (transaction, statements) = link.begin().await?;
-        Session {
-            transaction,
-            statements,
-        }
-        .query(sql, parameters)
-        .await
+        let read = read(link.link(), sql, parameters).await;
+        link.give_back();
+        read
     }
 
     async fn once<W: Work>(&self, role: &Role, work: &W) -> Result<W::Output, Failure> {
         let mut lost = 0;
         loop {
             let mut link = pool::take(&self.pool).await?;
-            match within(&mut link, role, work).await {
-                Ok(output) => return Ok(output),
-                // The server has ended idle connections. Nothing was done yet: another one will do.
-                Err(Problem::NotBegun(_)) if lost <= self.pool.status().max_size => {
-                    lost += 1;
-                    drop(Object::take(link));
-                }
-                Err(Problem::NotBegun(failure) | Problem::Begun(failure)) => return Err(failure),
+            let done = within(link.link(), role, work).await;
+            // The server has ended idle connections. Nothing was done yet: another one will do.
+            if let Err(Problem::NotBegun(_)) = &done
+                && lost <= self.pool.status().max_size
+            {
+                lost += 1;
+                link.discard();
+                continue;
             }
+            link.give_back();
+            return done.map_err(|(Problem::NotBegun(failure) | Problem::Begun(failure))| failure);
         }
     }
 }
@@ -142,6 +139,20 @@ impl From<Failure> for Problem {
     fn from(failure: Failure) -> Problem {
         Problem::Begun(failure)
     }
+}
+
+async fn read(
+    link: &mut Link,
+    sql: &'static str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, Failure> {
+    let (transaction, statements) = link.begin().await?;
+    Session {
+        transaction,
+        statements,
+    }
+    .query(sql, parameters)
+    .await
 }
 
 async fn within<W: Work>(link: &mut Link, role: &Role, work: &W) -> Result<W::Output, Problem> {

@@ -29,6 +29,29 @@ impl Failure {
     pub fn is_worth_repeating(&self) -> bool {
         matches!(self.code(), Some("40001" | "40P01"))
     }
+
+    /// May the same succeed a little later?
+    pub fn is_transient(&self) -> bool {
+        self.is_of_the_server() || self.code().is_some_and(is_about_others)
+    }
+
+    /// Is the server away, a standby, or out of room, so that everything fails that is asked of it now?
+    pub fn is_of_the_server(&self) -> bool {
+        matches!(self, Failure::Unavailable(_) | Failure::Busy)
+            || self.code().is_some_and(is_about_the_server)
+    }
+}
+
+/// Connections that are lost or refused, a standby, too little memory or disk, a server that starts or stops.
+fn is_about_the_server(code: &str) -> bool {
+    matches!(code, "25006" | "53000" | "53100" | "53200" | "53300")
+        || code.starts_with("08")
+        || code.starts_with("57P")
+}
+
+/// Other transactions: conflicts with them, their locks, and what took too long because of them.
+fn is_about_others(code: &str) -> bool {
+    matches!(code, "55P03" | "57014") || code.starts_with("40")
 }
 
 impl From<tokio_postgres::Error> for Failure {
@@ -70,5 +93,37 @@ impl fmt::Display for Failure {
             }
             Failure::Internal(reason) => write!(formatter, "internal: {reason}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_pass_differs_from_what_will_not() {
+        for code in ["08006", "25006", "53300", "57P01", "57P03"] {
+            assert!(
+                is_about_the_server(code) && !is_about_others(code),
+                "{code}"
+            );
+        }
+        for code in ["40001", "40P01", "55P03", "57014"] {
+            assert!(
+                is_about_others(code) && !is_about_the_server(code),
+                "{code}"
+            );
+        }
+        for code in [
+            "22023", "42501", "53400", "55000", "P0002", "RC001", "XX000",
+        ] {
+            assert!(
+                !is_about_others(code) && !is_about_the_server(code),
+                "{code}"
+            );
+        }
+        assert!(Failure::Busy.is_transient());
+        assert!(Failure::Unavailable(String::new()).is_transient());
+        assert!(!Failure::Internal(String::new()).is_transient());
     }
 }

@@ -7,13 +7,18 @@ use deadpool::managed::{Manager, Metrics, Object, Pool, PoolError, RecycleError,
 use recur_client::Connector;
 use std::collections::HashMap;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio_postgres::{Client, Statement, Transaction};
 
 pub type Connections = Pool<Dial>;
 
+/// How long the server is asked to give a statement up. The connection counts as used until then.
+const CANCELLING: Duration = Duration::from_secs(5);
+
 /// A connection with the statements that it has prepared, by their text.
 pub struct Link {
     client: Client,
+    connector: Connector,
     statements: HashMap<&'static str, Statement>,
 }
 
@@ -59,6 +64,7 @@ impl Manager for Dial {
         }
         Ok(Link {
             client,
+            connector,
             statements: HashMap::new(),
         })
     }
@@ -86,10 +92,49 @@ pub fn open(config: &DatabaseConfig) -> Connections {
         .expect("a runtime is given")
 }
 
-pub async fn take(pool: &Connections) -> Result<Object<Dial>, Failure> {
-    pool.get().await.map_err(|error| match error {
-        PoolError::Backend(failure) => failure,
-        PoolError::Timeout(deadpool::managed::TimeoutType::Wait) => Failure::Busy,
-        other => Failure::Unavailable(other.to_string()),
-    })
+pub async fn take(pool: &Connections) -> Result<Lent, Failure> {
+    match pool.get().await {
+        Ok(object) => Ok(Lent(Some(object))),
+        Err(PoolError::Backend(failure)) => Err(failure),
+        Err(PoolError::Timeout(deadpool::managed::TimeoutType::Wait)) => Err(Failure::Busy),
+        Err(other) => Err(Failure::Unavailable(other.to_string())),
+    }
+}
+
+/// A connection in use, given back when its transaction has ended. One that is dropped before, since a request was
+/// given up, may still run a statement: the server is asked to end it, and the connection is closed.
+pub struct Lent(Option<Object<Dial>>);
+
+impl Lent {
+    pub fn link(&mut self) -> &mut Link {
+        self.0.as_mut().expect("only its end takes it")
+    }
+
+    /// To the pool.
+    pub fn give_back(mut self) {
+        drop(self.0.take());
+    }
+
+    /// Closed: it is not worth keeping.
+    pub fn discard(mut self) {
+        drop(self.0.take().map(Object::take));
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(object) = self.0.take() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            return drop(Object::take(object));
+        };
+        runtime.spawn(async move {
+            let running = object.client.cancel_token();
+            let cancelled = object.connector.cancel(&running);
+            if let Ok(Err(error)) = tokio::time::timeout(CANCELLING, cancelled).await {
+                tracing::warn!(event = "database.cancel_failed", %error);
+            }
+            // The request to cancel may arrive late, so no other request may use this connection.
+            drop(Object::take(object));
+        });
+    }
 }

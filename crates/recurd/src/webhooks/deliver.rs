@@ -1,13 +1,13 @@
 //! Routes, claims and delivers until it is stopped. Any number of instances do so side by side: the database hands each
 //! dispatch to one of them, with a lease.
 //!
-//! One loop routes and claims. Each delivery is a task of its own, which holds one of the slots. A single task reports,
-//! and wakes the loop after each batch, because an endpoint may have room again then.
+//! One loop routes and claims. Each delivery is a task of its own, which holds one of the slots until its report is
+//! committed. A single task reports, and wakes the loop after each batch, because an endpoint may have room again then.
 
 use super::address::Policy;
 use super::client::{Answer, Client};
 use super::delivery::{self, Delivery};
-use super::report::{Report, Reporter};
+use super::report::{Report, Reporter, jittered};
 use crate::config::webhooks::Deliver;
 use crate::db::{self, Database, Failure};
 use crate::state::State;
@@ -46,19 +46,51 @@ pub async fn run(state: &State, stop: CancellationToken) -> Result<(), String> {
     Ok(())
 }
 
-/// Delivers what is due, until nothing is left or the time is over: for calls from outside, where no process may run
-/// all the time.
+/// Deliveries that calls from outside ask for, where no process may run all the time.
+pub struct Calls {
+    /// One at a time: callers that hang up do not pile up.
+    turn: Arc<Semaphore>,
+    running: TaskTracker,
+}
+
+impl Default for Calls {
+    fn default() -> Calls {
+        Calls {
+            turn: Arc::new(Semaphore::new(1)),
+            running: TaskTracker::new(),
+        }
+    }
+}
+
+impl Calls {
+    /// Until all that was begun has ended.
+    pub async fn finish(&self) {
+        self.running.close();
+        self.running.wait().await;
+    }
+}
+
+/// Delivers what is due, until nothing is left or the time is over. It goes on where the caller hangs up: a claim that
+/// is broken off lies idle until its lease expires.
 pub async fn for_a_while(state: &State, limit: Duration) -> Result<(), String> {
+    let until = Instant::now() + limit;
+    let turn = Arc::clone(&state.calls.turn).acquire_owned();
+    let Ok(Ok(turn)) = tokio::time::timeout_at(until, turn).await else {
+        // Another call has delivered all the time.
+        return Ok(());
+    };
     let engine = Arc::new(Engine::new(state)?);
-    let stop = CancellationToken::new();
-    let timer = stop.clone();
-    let timer = AbortOnDropHandle::new(tokio::spawn(async move {
-        tokio::time::sleep(limit).await;
-        timer.cancel();
-    }));
-    engine.run(&stop, true).await;
-    drop(timer);
-    Ok(())
+    let stop = state.stop.child_token();
+    let running = state.calls.running.spawn(async move {
+        let timer = stop.clone();
+        let timer = AbortOnDropHandle::new(tokio::spawn(async move {
+            tokio::time::sleep_until(until).await;
+            timer.cancel();
+        }));
+        engine.run(&stop, true).await;
+        drop((timer, turn));
+    });
+    running.await.map_err(|error| error.to_string())
 }
 
 struct Engine {
@@ -157,10 +189,11 @@ impl Engine {
         Ok(rows.iter().map(Delivery::of).collect())
     }
 
-    async fn attempt(&self, mut delivery: Delivery) -> Option<Report> {
+    /// What the receiver answered; None where the dispatch is no longer this instance's.
+    async fn attempt(&self, mut delivery: Delivery) -> Option<Answer> {
         let request = match delivery.request(self.config()) {
             Ok(request) => request,
-            Err(reason) => return Some(Report::new(&delivery, Answer::none(&reason, json!({})))),
+            Err(reason) => return Some(Answer::none(&reason, json!({}))),
         };
         let answer = tokio::select! {
             answer = self.client.send(request) => answer,
@@ -170,15 +203,16 @@ impl Engine {
             },
         };
         log(&delivery, &answer);
-        Some(Report::new(&delivery, answer))
+        Some(answer)
     }
 
     /// Renews the lease until it is lost, or the dispatch is to stop.
     async fn keep(&self, delivery: &Delivery) -> Interruption {
         let config = self.config();
         let mut expires = Instant::now() + config.lease;
+        let mut pause = config.lease / 3;
         loop {
-            tokio::time::sleep(config.lease / 3).await;
+            tokio::time::sleep(pause).await;
             let asked = Instant::now();
             let lease = config.lease.as_secs_f64();
             let parameters: [&(dyn db::ToSql + Sync); 3] =
@@ -190,8 +224,12 @@ impl Engine {
                         return Interruption::Cancelled;
                     }
                     expires = asked + config.lease;
+                    pause = config.lease / 3;
                 }
-                Err(Failure::Unavailable(_) | Failure::Busy) if Instant::now() < expires => {}
+                Err(failure) if failure.is_transient() && Instant::now() < expires => {
+                    tracing::warn!(event = "webhook.lease_delayed", dispatch = %delivery.id, %failure);
+                    pause = jittered(config.lease / 10);
+                }
                 Err(failure) => {
                     tracing::warn!(event = "webhook.lease_lost", dispatch = %delivery.id, %failure);
                     return Interruption::Lost;
@@ -227,8 +265,10 @@ impl Crew {
         let poll = self.engine.config().poll;
         let mut pause = FIRST_PAUSE;
         while !stop.is_cancelled() {
+            // Asked before the claim: an endpoint may have had no room for more while something was not reported.
+            let is_all_reported = self.is_all_reported();
             match self.round().await {
-                Ok(0) if until_idle && self.tasks.is_empty() => return,
+                Ok(0) if until_idle && is_all_reported => return,
                 Ok(claimed) => {
                     pause = FIRST_PAUSE;
                     if claimed > 0 && self.engine.slots.available_permits() > 0 {
@@ -242,12 +282,16 @@ impl Crew {
                 }
                 Err(failure) => {
                     tracing::warn!(event = "deliver.failed", %failure);
-                    let pausing = tokio::time::sleep(pause);
+                    let pausing = tokio::time::sleep(jittered(pause));
                     let _ = stop.run_until_cancelled(pausing).await;
                     pause = (pause * 2).min(poll);
                 }
             }
         }
+    }
+
+    fn is_all_reported(&self) -> bool {
+        self.engine.slots.available_permits() == self.engine.config().concurrency
     }
 
     async fn gather(&self) {
@@ -283,14 +327,16 @@ impl Crew {
         self.tasks.spawn(async move {
             let attempted = give_back.run_until_cancelled(engine.attempt(delivery.clone()));
             match attempted.await {
-                Some(Some(report)) => {
+                Some(Some(answer)) => {
                     // The reporter outlives all deliveries.
-                    let _ = reports.send(report).await;
+                    let _ = reports.send(Report::new(&delivery, answer, slot)).await;
+                    return;
                 }
                 Some(None) => {}
                 None => engine.release(&delivery).await,
             }
             drop(slot);
+            engine.wakeup.notify_one();
         });
     }
 

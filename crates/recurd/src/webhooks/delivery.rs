@@ -42,6 +42,8 @@ const NOT_SETTABLE: [HeaderName; 12] = [
 pub struct Delivery {
     pub id: Uuid,
     pub attempt: i32,
+    /// None where the role is gone.
+    owner: Option<String>,
     pub endpoint: String,
     url: Option<String>,
     headers: Option<String>,
@@ -60,6 +62,7 @@ impl Delivery {
         Delivery {
             id: row.get("id"),
             attempt: row.get("attempt"),
+            owner: row.get("owner"),
             endpoint: row.get("endpoint"),
             url: row.get("url"),
             headers: row.get("headers"),
@@ -74,6 +77,14 @@ impl Delivery {
             traceparent: row.get("traceparent"),
             tracestate: row.get("tracestate"),
         }
+    }
+
+    /// What a report locks beside its dispatch, the endpoint's health: by name, and whose endpoint it is. All owners
+    /// share those of the operator.
+    pub fn locked(&self) -> (String, Option<String>) {
+        let owner = self.owner.clone();
+        let owner = owner.filter(|_| !self.endpoint.starts_with(OPERATOR));
+        (self.endpoint.clone(), owner)
     }
 
     /// The request, signed now.
@@ -273,6 +284,7 @@ mod tests {
         Delivery {
             id: Uuid::from_u128(7),
             attempt: 1,
+            owner: None,
             endpoint: "e".to_owned(),
             url: Some("https://example.com/hook".to_owned()),
             headers: None,

@@ -13,10 +13,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 const RECEIVE: &str = include_str!("../../sql/webhooks/receive.sql");
+/// What this is called in logs and metrics.
+const RECEIVED: &str = "webhook.received";
 /// Longer ids are remembered by their hash.
 const LONGEST_ID: usize = 128;
 /// Credentials: they prove who sent it, and are not stored.
@@ -33,13 +36,18 @@ async fn receive(
     body: Body,
 ) -> Response {
     let request = RequestId::of(&headers);
+    let started = Instant::now();
+    let limit = state.config.limits.request_timeout;
     let source = state
         .config
         .sources
         .iter()
         .find(|source| source.name == name);
     let accepted = match source {
-        Some(source) => accept(&state, source, &headers, body).await,
+        // Anyone may send a body, and send it slowly.
+        Some(source) => timeout(limit, accept(&state, source, &headers, body))
+            .await
+            .unwrap_or_else(|_| Err(Problem::unavailable("the request took too long"))),
         None => Err(Problem::new(
             StatusCode::NOT_FOUND,
             "there is no such source",
@@ -53,11 +61,14 @@ async fn receive(
             .into_response(),
         Err(problem) => problem.respond(request.as_str()),
     };
+    let took = started.elapsed();
+    state.metrics.count(RECEIVED, response.status(), took);
     tracing::info!(
-        event = "webhook.received",
+        event = RECEIVED,
         request_id = request.as_str(),
         source = name,
         status = response.status().as_u16(),
+        milliseconds = took.as_secs_f64() * 1e3,
         reason = accepted.as_ref().err().map(Problem::reason),
     );
     request.mark(response)

@@ -6,8 +6,9 @@ use crate::config::Role;
 use crate::db::{Database, Failure};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 const REPORT: &str = include_str!("../../sql/webhooks/report.sql");
@@ -19,20 +20,33 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct Report {
     id: Uuid,
     attempt: i32,
+    /// As [`Delivery::locked`] has it.
+    endpoint: (String, Option<String>),
     answer: Answer,
+    /// The delivery's, until what it came to is committed or given up.
+    _slot: OwnedSemaphorePermit,
 }
 
 impl Report {
-    pub fn new(delivery: &Delivery, answer: Answer) -> Report {
+    pub fn new(delivery: &Delivery, answer: Answer, slot: OwnedSemaphorePermit) -> Report {
         Report {
             id: delivery.id,
             attempt: delivery.attempt,
+            endpoint: delivery.locked(),
             answer,
+            _slot: slot,
         }
     }
 }
 
+/// Between half of the pause and all of it: instances that failed together do not come back together.
+pub fn jittered(pause: Duration) -> Duration {
+    let random = Uuid::new_v4().as_u128() as u32;
+    pause.mul_f64(0.5 + 0.5 * f64::from(random) / f64::from(u32::MAX))
+}
+
 /// Writes reports to the database.
+#[derive(Clone)]
 pub struct Reporter {
     pub database: Database,
     pub role: Role,
@@ -45,46 +59,82 @@ pub struct Reporter {
 impl Reporter {
     /// Until every sender is gone and all is reported.
     pub async fn run(self, mut inbox: mpsc::Receiver<Report>) {
+        let stuck = TaskTracker::new();
         let mut batch = Vec::new();
         while inbox.recv_many(&mut batch, LARGEST_BATCH).await > 0 {
-            self.report(&mut batch).await;
-            batch.clear();
+            let until = Instant::now() + self.lease;
+            let left = self.report(std::mem::take(&mut batch), until).await;
+            if !left.is_empty() {
+                stuck.spawn(self.clone().repeat(left, until));
+            }
             self.wakeup.notify_one();
         }
+        stuck.close();
+        stuck.wait().await;
     }
 
-    async fn report(&self, batch: &mut [Report]) {
-        // Two that report the same dispatches lock them in the same order.
-        batch.sort_by_key(|report| report.id);
-        let Err(failure) = self.persist(batch).await else {
-            return;
-        };
-        if batch.len() == 1 {
-            return self.give_up(&batch[0], &failure);
-        }
-        // One of them is refused, and the transaction with it: the others are reported one by one.
-        for report in batch {
-            if let Err(failure) = self.persist(std::slice::from_ref(report)).await {
-                self.give_up(report, &failure);
+    /// Returns those that may succeed later.
+    async fn report(&self, mut batch: Vec<Report>, until: Instant) -> Vec<Report> {
+        sort(&mut batch);
+        match self.persist(&batch, until).await {
+            Ok(()) => Vec::new(),
+            Err(failure) if failure.is_of_the_server() => {
+                // The leases are over as well.
+                for report in &batch {
+                    self.give_up(report, &failure);
+                }
+                Vec::new()
+            }
+            Err(failure) if failure.is_transient() || batch.len() > 1 => {
+                // Of many, one stands in the way of the others: each has a transaction of its own.
+                self.one_by_one(batch, until).await
+            }
+            Err(failure) => {
+                self.give_up(&batch[0], &failure);
+                Vec::new()
             }
         }
     }
 
+    /// Reports that locks of others kept back, beside the reports that come in meanwhile.
+    async fn repeat(self, mut left: Vec<Report>, until: Instant) {
+        let mut pause = FIRST_PAUSE;
+        while !left.is_empty() {
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            left = self.one_by_one(left, until).await;
+            self.wakeup.notify_one();
+        }
+    }
+
+    /// Returns those that may succeed later.
+    async fn one_by_one(&self, batch: Vec<Report>, until: Instant) -> Vec<Report> {
+        let mut left = Vec::new();
+        for report in batch {
+            match self.persist(std::slice::from_ref(&report), until).await {
+                Ok(()) => {}
+                Err(failure) if failure.is_transient() && Instant::now() < until => {
+                    tracing::warn!(event = "webhook.report_delayed", dispatch = %report.id, %failure);
+                    left.push(report);
+                }
+                Err(failure) => self.give_up(&report, &failure),
+            }
+        }
+        left
+    }
+
     /// Until the database answers, or the leases have expired.
-    async fn persist(&self, batch: &[Report]) -> Result<(), Failure> {
-        let until = Instant::now() + self.lease;
+    async fn persist(&self, batch: &[Report], until: Instant) -> Result<(), Failure> {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.send(batch).await {
-                Err(failure @ (Failure::Unavailable(_) | Failure::Busy))
-                    if Instant::now() < until =>
-                {
+                Err(failure) if failure.is_of_the_server() && Instant::now() < until => {
                     let reports = batch.len();
                     tracing::warn!(event = "webhook.report_delayed", reports, %failure);
                 }
                 result => return result,
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(jittered(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
@@ -123,5 +173,53 @@ impl Reporter {
             outcome = report.answer.outcome.name(),
             %failure
         );
+    }
+}
+
+/// In the order in which they lock: two instances that report on the same endpoints wait for each other, and do not
+/// deadlock.
+fn sort(batch: &mut [Report]) {
+    batch.sort_unstable_by(|a, b| (&a.endpoint, a.id).cmp(&(&b.endpoint, b.id)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tokio::sync::Semaphore;
+
+    #[test]
+    fn reports_lock_endpoint_by_endpoint() {
+        let slots = Arc::new(Semaphore::new(8));
+        let report = |id: u128, endpoint: &str, owner: Option<&str>| Report {
+            id: Uuid::from_u128(id),
+            attempt: 1,
+            endpoint: (endpoint.to_owned(), owner.map(str::to_owned)),
+            answer: Answer::none("", json!({})),
+            _slot: Arc::clone(&slots).try_acquire_owned().unwrap(),
+        };
+        let mut batch = [
+            report(1, "b", Some("one")),
+            report(2, "a", Some("two")),
+            report(3, "operator:x", None),
+            report(4, "a", Some("one")),
+            report(5, "b", Some("one")),
+            report(6, "a", Some("two")),
+        ];
+        sort(&mut batch);
+        let ids: Vec<u128> = batch.iter().map(|report| report.id.as_u128()).collect();
+        assert_eq!(ids, [4, 2, 6, 1, 5, 3]);
+        assert_eq!(slots.available_permits(), 2);
+        drop(batch);
+        assert_eq!(slots.available_permits(), 8);
+    }
+
+    #[test]
+    fn pauses_differ_within_their_half() {
+        let pauses: std::collections::BTreeSet<Duration> =
+            (0..100).map(|_| jittered(Duration::from_secs(2))).collect();
+        assert!(pauses.len() > 50);
+        assert!(*pauses.first().unwrap() >= Duration::from_secs(1));
+        assert!(*pauses.last().unwrap() <= Duration::from_secs(2));
     }
 }

@@ -103,3 +103,38 @@ fn an_answer_that_can_not_be_reported_at_once_is_reported_later() {
     site.wait_for(id, "completed");
     assert_eq!(receiver.count(), 1);
 }
+
+/// Somebody holds a dispatch: its report waits until the lock is gone, and the reports of others don't wait with it.
+#[test]
+fn a_report_that_meets_a_lock_is_repeated() {
+    let receiver = Receiver::start(|_| {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec();
+        Reaction::AnswerSlowly(Vec::new(), Duration::from_secs(1), answer)
+    });
+    let mut site = Site::start();
+    let endpoint = site.endpoint("all", &["*"], &receiver.url("/"));
+    let sections = format!("{endpoint}\n[database]\nlock_timeout_seconds = 0.2\n");
+    let config = site.config("", &sections);
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(
+        &config,
+        text.replace("lease_seconds = 3", "lease_seconds = 120"),
+    )
+    .unwrap();
+    let recurd = site.deliver("recurd", &config, &[]);
+    let held = site.enqueue("a", "{}", 1);
+    receiver.wait_for(1);
+    let mut holder = site.cluster.session("app");
+    holder.batch(&format!(
+        "BEGIN; SELECT FROM recur_internal.live_dispatches WHERE id = '{held}' FOR UPDATE"
+    ));
+    eventually("the report is repeated", || {
+        recurd.log().contains("webhook.report_delayed")
+    });
+    let other = site.enqueue("a", "{}", 1);
+    site.wait_for(other, "completed");
+    assert_eq!(site.status(held), "running");
+    holder.batch("ROLLBACK");
+    site.wait_for(held, "completed");
+    assert_eq!(receiver.count(), 2);
+}

@@ -50,6 +50,11 @@ fn standard(id: &str, at: i64, body: &[u8]) -> Vec<(String, String)> {
 
 impl Ingress {
     fn start() -> Ingress {
+        Ingress::with("")
+    }
+
+    /// With these lines at the end of recurd's configuration.
+    fn with(more: &str) -> Ingress {
         let site = Site::start();
         let secret = site.file("standard", SECRET);
         let plain = site.file("plain", PLAIN);
@@ -65,10 +70,11 @@ impl Ingress {
                  action_type = \"{name}:event\"\nmax_body_bytes = 1000\nsecret_file = {secret:?}\n"
             ));
         }
-        let text = text.replace(
+        let mut text = text.replace(
             "scheme = \"shared-secret\"",
             "scheme = \"shared-secret\"\nheader = \"x-token\"",
         );
+        text.push_str(more);
         let recurd = Recurd::start(&site.cluster, "app", &text);
         Ingress { recurd, site }
     }
@@ -278,4 +284,12 @@ fn what_came_before_is_acknowledged_and_not_dispatched_again() {
         ingress.post("shared", &shared[..1], b"{}").expect(202);
     }
     assert_eq!(ingress.stored(), 5);
+}
+
+#[test]
+fn a_body_that_does_not_come_is_not_waited_for() {
+    let ingress = Ingress::with("[limits]\nrequest_timeout_seconds = 1\n");
+    let request = b"POST /v1/hooks/github HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 9\r\n\r\nhalf";
+    let reply = ingress.recurd.send_raw(request).expect(503);
+    assert_eq!(reply.json()["detail"], "the request took too long");
 }

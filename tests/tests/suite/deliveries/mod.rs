@@ -2,6 +2,7 @@
 
 mod addresses;
 mod answers;
+mod calls;
 mod crashes;
 mod documents;
 mod ingress;

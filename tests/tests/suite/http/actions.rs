@@ -360,19 +360,23 @@ fn filters_choose_and_fields_show() {
         .expect(200)
         .json();
     assert_eq!(found["items"].as_array().map(Vec::len), Some(1));
-    let paused = site
-        .recurd
-        .call("author", "POST", "/v1/bulk/pause", r#"{"tenant": "acme"}"#)
-        .expect(200)
-        .json();
-    assert_eq!(paused["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(bulk(&site, "pause"), 2);
     assert_eq!(names("enabled=false").len(), 2);
-    let resumed = site
+    assert_eq!(bulk(&site, "resume"), 2);
+    assert_eq!(bulk(&site, "resume"), 0);
+}
+
+/// How many of a tenant's actions were paused or resumed.
+#[track_caller]
+fn bulk(site: &Site, what: &str) -> usize {
+    let path = format!("/v1/bulk/{what}");
+    let reply = site
         .recurd
-        .call("author", "POST", "/v1/bulk/resume", r#"{"tenant": "acme"}"#)
-        .expect(200)
-        .json();
-    assert_eq!(resumed["items"].as_array().map(Vec::len), Some(2));
+        .call("author", "POST", &path, r#"{"tenant": "acme"}"#)
+        .expect(200);
+    let shown = reply.json()["items"].as_array().expect("items").len();
+    assert_eq!(reply.json()["count"], shown);
+    shown
 }
 
 #[test]

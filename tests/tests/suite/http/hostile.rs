@@ -2,6 +2,8 @@
 
 use super::Site;
 use pg_recur_tests::recurd::token;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 const TEXTS: [&str; 12] = [
     "",
@@ -177,6 +179,48 @@ fn broken_requests_are_refused() {
     }
     site.recurd.send_raw(b"nonsense\r\n\r\n").expect(400);
     site.recurd.send("GET", "/livez", &[], "").expect(200);
+}
+
+#[test]
+fn nothing_is_asked_for_without_end() {
+    let site = Site::start();
+    let call = |role: &str, method: &str, path: &str, body: &str| {
+        site.recurd.call(role, method, path, body).status
+    };
+    let path = format!("/v1/recurring/{}", site.create("author", "shown"));
+    for fields in ["id,id", "schedule,cron_expr", "id,colour"] {
+        assert_eq!(
+            call("author", "GET", &format!("{path}?fields={fields}"), ""),
+            422
+        );
+        let list = format!("/v1/recurring?fields={fields}");
+        assert_eq!(call("author", "GET", &list, ""), 422);
+    }
+    let many: Vec<String> = (0..201).map(|at| format!("\"f{at}\": 1")).collect();
+    let body = format!("{{{}}}", many.join(", "));
+    assert_eq!(call("author", "PATCH", &path, &body), 400);
+    assert_eq!(
+        call("consumer", "POST", "/v1/claim", r#"{"limit": 501}"#),
+        422
+    );
+    assert_eq!(
+        call("consumer", "POST", "/v1/claim", r#"{"limit": 500}"#),
+        200
+    );
+}
+
+#[test]
+fn a_client_that_says_nothing_holds_no_connection() {
+    let site = Site::with("[limits]\nconnections = 1\nheader_timeout_seconds = 1");
+    for said in ["", "GET /livez HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut silent = TcpStream::connect(site.recurd.address).expect("a connection");
+        silent.write_all(said.as_bytes()).expect("a request");
+        // Another one is answered when the first has been closed.
+        site.recurd.send("GET", "/livez", &[], "").expect(200);
+        silent.set_nonblocking(true).expect("a socket");
+        let read = silent.read_to_end(&mut Vec::new());
+        assert!(read.is_ok(), "{said:?}: still open: {read:?}");
+    }
 }
 
 #[test]

@@ -26,11 +26,19 @@ fn named(text: &str) -> BTreeSet<String> {
 fn what_is_scraped_is_well_formed_and_has_all_that_is_watched() {
     let site = Site::with("[metrics]\nrole = \"monitor\"\nopen = true");
     site.enqueue("author");
+    for path in ["/v1/hooks/nobody", "/v1/process"] {
+        site.recurd.send("POST", path, &[], "").expect(404);
+    }
     let text = site
         .recurd
         .send("GET", "/metrics", &[], "")
         .expect(200)
         .body;
+    for operation in ["webhook.received", "process.tick"] {
+        let sample =
+            format!("recurd_requests_total{{operation=\"{operation}\",status=\"404\"}} 1\n");
+        assert!(text.contains(&sample), "{text}");
+    }
     let mut checked = promtool()
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

@@ -50,6 +50,31 @@ fn recurd_may_start_before_the_database_and_stops_when_asked() {
     assert!(recurd.wait().success());
 }
 
+/// A request that takes too long leaves no statement behind on the server, and no connection that is busy with it.
+#[test]
+fn what_a_request_has_asked_for_ends_with_it() {
+    let mut site = Site::with(
+        "[limits]\nrequest_timeout_seconds = 1\n\
+         [database]\npool_size = 1\nstatement_timeout_seconds = 600\nlock_timeout_seconds = 600",
+    );
+    site.recurd
+        .call("author", "GET", "/v1/recurring", "")
+        .expect(200);
+    let mut watcher = site.cluster.session("app");
+    let active = "pg_stat_activity WHERE usename = 'recurd' AND state = 'active'";
+    site.session
+        .batch("BEGIN; LOCK TABLE recur.recurring_actions IN ACCESS EXCLUSIVE MODE");
+    site.recurd
+        .call("author", "GET", "/v1/recurring", "")
+        .expect(503);
+    eventually("its statement is ended", || watcher.count(active) == 0);
+    site.recurd.send("GET", "/readyz", &[], "").expect(200);
+    site.session.batch("ROLLBACK");
+    site.recurd
+        .call("author", "GET", "/v1/recurring", "")
+        .expect(200);
+}
+
 #[test]
 fn metrics_are_those_of_the_database() {
     let site = Site::with("[metrics]\nrole = \"monitor\"\nopen = true");

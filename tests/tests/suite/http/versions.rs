@@ -42,6 +42,25 @@ fn a_change_of_what_has_changed_is_refused() {
 }
 
 #[test]
+fn an_action_that_has_run_is_shown_again_and_may_be_changed() {
+    let mut site = Site::start();
+    let path = format!("/v1/recurring/{}", site.create("author", "running"));
+    let shown = site.recurd.call("author", "GET", &path, "").expect(200);
+    let etag = shown.header("etag").expect("an ETag").to_owned();
+    site.session
+        .batch("UPDATE recur_internal.timers SET run_count = run_count + 1");
+    let now = site
+        .recurd
+        .call_with("author", "GET", &path, &[("if-none-match", &etag)], "")
+        .expect(200);
+    assert_eq!(now.json()["run_count"], 1);
+    let body = r#"{"priority": 1}"#;
+    site.recurd
+        .call_with("author", "PATCH", &path, &[("if-match", &etag)], body)
+        .expect(200);
+}
+
+#[test]
 fn of_changes_at_the_same_time_one_is_made() {
     let site = Site::start();
     let path = format!("/v1/recurring/{}", site.create("author", "contested"));

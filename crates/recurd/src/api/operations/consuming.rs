@@ -1,6 +1,6 @@
 //! Consuming over HTTP, for those without a driver.
 
-use super::{Answer, ID, Input, Kind, Operation};
+use super::{Answer, ID, Input, Kind, LARGEST_LIMIT, Operation};
 use axum::http::Method;
 
 const ATTEMPT: Input = Input::body(
@@ -22,7 +22,11 @@ pub const OPERATIONS: &[Operation] = &[
         path: "/v1/claim",
         summary: "Takes pending dispatches, each to be reported before its lease expires",
         inputs: &[
-            Input::body("limit", Kind::Integer, "How many at most; 1 without it"),
+            Input::body(
+                "limit",
+                Kind::UpTo(LARGEST_LIMIT),
+                "How many at most; 1 without it",
+            ),
             Input::body("providers", Kind::Texts, "Only of these providers"),
             Input::body(
                 "action_types",

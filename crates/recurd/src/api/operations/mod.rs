@@ -38,6 +38,8 @@ pub enum Answer {
     Nothing,
     /// `{"items": […]}`.
     Items,
+    /// `{"count": …, "items": […]}`: how many there are, and the first of them.
+    Counted,
     /// `{"items": […], "next": …}`: one page. The last two inputs are the cursor and the limit.
     Page {
         /// Raises where the first page is empty because there is nothing of that id.
@@ -64,11 +66,15 @@ pub enum Kind {
     Text,
     Choice(&'static [&'static str]),
     Integer,
+    /// An integer up to this one.
+    UpTo(u32),
     Boolean,
     Instant,
     Interval,
     /// A JSON object.
     Object,
+    /// A JSON object whose fields are columns of an action.
+    Changes,
     /// Any JSON value.
     Any,
     /// An array of texts.

@@ -184,7 +184,7 @@ pub const OPERATIONS: &[Operation] = &[
         summary: "The next occurrences of an action as it is and as a change would make it",
         inputs: &[
             ID,
-            Input::body("changes", Kind::Object, "The changes, as for an update").required(),
+            Input::body("changes", Kind::Changes, "The changes, as for an update").required(),
             Input::body(
                 "count",
                 Kind::Integer,
@@ -241,7 +241,7 @@ pub const OPERATIONS: &[Operation] = &[
         id: "recurring.pause_all",
         method: Method::POST,
         path: "/v1/bulk/pause",
-        summary: "Pauses every running action that the filters name, all without a filter",
+        summary: "Pauses every running action that the filters name, all without a filter; shows the first 500",
         inputs: &[
             NAMESPACE,
             TENANT,
@@ -249,16 +249,16 @@ pub const OPERATIONS: &[Operation] = &[
             Input::body("reason", Kind::Text, "Why"),
         ],
         sql: include_str!("../../../sql/recurring/pause_all.sql"),
-        answer: Answer::Items,
+        answer: Answer::Counted,
     },
     Operation {
         id: "recurring.resume_all",
         method: Method::POST,
         path: "/v1/bulk/resume",
-        summary: "Resumes what a bulk pause has paused, and the filters name",
+        summary: "Resumes what a bulk pause has paused, and the filters name; shows the first 500",
         inputs: &[NAMESPACE, TENANT, LABELS],
         sql: include_str!("../../../sql/recurring/resume_all.sql"),
-        answer: Answer::Items,
+        answer: Answer::Counted,
     },
     Operation {
         id: "schedule.preview",
