@@ -156,6 +156,29 @@ fn what_is_bound_to_an_endpoint_is_for_no_other_claim() {
     assert_eq!(claim(&mut session, 10)[0].0, bound);
 }
 
+#[test]
+fn what_is_bound_to_an_endpoint_is_for_no_handler() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{*}");
+    let earlier = send_to(&mut session, "a");
+    session.batch(
+        "CREATE FUNCTION f(jsonb) RETURNS void LANGUAGE sql AS '';
+         SELECT recur.set_handler('*', 'f(jsonb)')",
+    );
+    let later = send_to(&mut session, "a");
+    send(&mut session, "x");
+    let run_here = "recur_internal.live_dispatches WHERE in_database";
+    assert_eq!(session.count(run_here), 1);
+    assert_eq!(route(&mut session), (1, 0, 0, 0));
+    assert_eq!(session.count(run_here), 0);
+    session.batch("SELECT recur.drop_handler('*'); SELECT recur.set_handler('*', 'f(jsonb)')");
+    assert_eq!(session.count(run_here), 0);
+    let taken = claim(&mut session, 10).into_iter().map(|one| one.0);
+    let taken: Vec<Uuid> = taken.collect();
+    assert!(taken.len() == 3 && taken.contains(&earlier) && taken.contains(&later));
+}
+
 /// Copies what is in the queue so often, with changes for each number n.
 fn copies(session: &mut Session, number: i32, changes: &str) {
     session.execute(
@@ -213,9 +236,9 @@ fn an_owner_with_20_000_endpoints_that_are_gone_is_in_nobodys_way() {
     let mut later = cluster.session_as("webhook_later", "app");
     endpoint(&mut later, "b", "{}");
     send_to(&mut later, "b");
-    let first: Vec<String> = claim(&mut admin, 10).into_iter().map(|one| one.2).collect();
-    assert_eq!(first, ["a", "b"]);
-    // Those who wait for nothing are ended step by step, and none of them is delivered.
+    let one = |name: &str| (name.to_owned(), 1);
+    assert_eq!(claimed_of_each(&mut admin, 10), [one("a"), one("b")]);
+    // What waits for nothing is ended step by step.
     let failed = "recur.dispatches WHERE status = 'failed'";
     assert_eq!(admin.count(failed), 500);
     assert!(claim(&mut admin, 10).is_empty());
