@@ -101,6 +101,8 @@ CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (ded
 -- The backlog of one endpoint is out of the way of every other. What waits for an agent is for consumers.
 CREATE INDEX live_dispatches_to_route ON recur_internal.live_dispatches (available_at)
     WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL AND primary_agent IS NULL;
+CREATE INDEX live_dispatches_to_route_of_owner ON recur_internal.live_dispatches (owner_id, available_at)
+    WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL AND primary_agent IS NULL;
 CREATE INDEX live_dispatches_to_deliver
     ON recur_internal.live_dispatches (owner_id, endpoint, priority DESC, available_at, created_at)
     WHERE status <> 'running' AND endpoint IS NOT NULL AND primary_agent IS NULL;

@@ -5,7 +5,7 @@ use crate::access::{self, Actor};
 use crate::pg::error::{OrRaise, SqlError};
 use crate::pg::jsonb::Jsonb;
 use crate::pg::planner::PlannerPins;
-use crate::pg::query::{Row, fragment, pg_uuids, queries};
+use crate::pg::query::{Row, fragment, pg_uuids, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
 use crate::pg::time;
 use crate::queue::announce;
@@ -14,6 +14,7 @@ use crate::runtime::environment::environment;
 use crate::runtime::{clock, engine, home, wakeup};
 use chrono::{DateTime, TimeDelta, Utc};
 use pgrx::check_for_interrupts;
+use pgrx::datum::Uuid as PgUuid;
 use pgrx::pg_sys::FunctionCallInfo;
 use pgrx::prelude::*;
 use recur_core::action::{Json, check_bytes};
@@ -21,11 +22,15 @@ use recur_core::dispatch_id;
 use recur_core::pattern::Pattern;
 use recur_core::webhook::{Candidate, Operator, PROVIDER, Routes};
 use serde_json::json;
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 queries! {
     LOCK_UNROUTED = "webhooks/queries/lock_unrouted.sql" (TIMESTAMPTZOID, INT4OID);
+    LOCK_UNROUTED_OF_OTHERS = "webhooks/queries/lock_unrouted_of_others.sql"
+        {unrouted: fragment!("webhooks/queries/unrouted.sql")}
+        (TIMESTAMPTZOID, INT4OID, INT4OID, INT4ARRAYOID, INT4OID);
     CANDIDATES = "webhooks/queries/candidates.sql" (INT4ARRAYOID);
     BIND = "webhooks/queries/bind.sql" (UUIDARRAYOID, TEXTARRAYOID);
     PUT_OFF = "webhooks/queries/put_off.sql" (UUIDARRAYOID, TIMESTAMPTZOID);
@@ -42,7 +47,15 @@ const MOST: i32 = 10_000;
 /// A webhook whose owner has enough that waits for endpoints is looked at again after this time.
 const PUT_OFF_BY: TimeDelta = TimeDelta::minutes(1);
 
+/// Where the oldest webhooks are those of some owners, a call looks for webhooks of this many others.
+const MOST_OTHERS: i32 = 100;
+
 const UNMATCHED: &str = "no endpoint that is enabled matches the action type";
+
+thread_local! {
+    /// Behind which owner this session's next look at other owners begins.
+    static BEGIN_BEHIND: Cell<i32> = const { Cell::new(0) };
+}
 
 /// A webhook that is due.
 struct Unrouted {
@@ -119,7 +132,7 @@ pub fn checked_limit(limit: i32, most: i32) -> Result<i32, SqlError> {
 
 fn route(operators: Vec<Operator>, limit: i32, actor: &Actor) -> Routed {
     let now = clock::now();
-    let unrouted = in_turn(unrouted(now, limit));
+    let unrouted = unrouted(now, limit);
     if unrouted.is_empty() {
         return Routed::default();
     }
@@ -209,6 +222,7 @@ fn put_off(ids: Vec<Uuid>, now: DateTime<Utc>) {
     wakeup::available_on_commit(time::to_micros(now + PUT_OFF_BY));
 }
 
+/// The oldest webhooks that are due; if there are more than that, those of other owners take turns with them.
 fn unrouted(now: DateTime<Utc>, limit: i32) -> Vec<Unrouted> {
     let arguments = [time::timestamptz(now).into(), limit.into()];
     let read = |row: &Row| Unrouted {
@@ -216,7 +230,39 @@ fn unrouted(now: DateTime<Utc>, limit: i32) -> Vec<Unrouted> {
         owner_id: row.required(2),
         action_type: row.required(3),
     };
-    LOCK_UNROUTED.with(|query| query.rows(&arguments, read))
+    let mut oldest = LOCK_UNROUTED.with(|query| query.rows(&arguments, read));
+    if oldest.len() >= limit as usize {
+        let owners: HashSet<i32> = oldest.iter().map(|one| one.owner_id).collect();
+        oldest.extend(of_others(owners.into_iter().collect(), now, limit));
+    }
+    let mut unrouted = in_turn(oldest);
+    unrouted.truncate(limit as usize);
+    unrouted
+}
+
+fn of_others(owners: Vec<i32>, now: DateTime<Utc>, limit: i32) -> Vec<Unrouted> {
+    let arguments = [
+        time::timestamptz(now).into(),
+        BEGIN_BEHIND.get().into(),
+        MOST_OTHERS.into(),
+        owners.into(),
+        (limit / MOST_OTHERS).max(1).into(),
+    ];
+    let read = |row: &Row| {
+        let owner_id: i32 = row.required(2);
+        let one = row.get::<PgUuid>(1).map(|id| Unrouted {
+            id: plain_uuid(id),
+            owner_id,
+            action_type: row.required(3),
+        });
+        (owner_id, one)
+    };
+    let seen = LOCK_UNROUTED_OF_OTHERS.with(|query| query.rows(&arguments, read));
+    let owners: HashSet<i32> = seen.iter().map(|(owner_id, _)| *owner_id).collect();
+    let is_last = owners.len() < MOST_OTHERS as usize;
+    let last = owners.into_iter().max().filter(|_| !is_last);
+    BEGIN_BEHIND.set(last.unwrap_or_default());
+    seen.into_iter().filter_map(|(_, one)| one).collect()
 }
 
 /// A stored pattern that is none matches nothing.

@@ -167,7 +167,7 @@ fn an_endpoint_of_the_operator_has_a_breaker_as_well() {
     }
     session.execute("SELECT recur.route_webhooks($1)", &[&operator]);
     let claim = "SELECT id FROM recur.claim_webhooks(1, operator => $1)";
-    let mut answer = |session: &mut Session, outcome: &str, http_status: Option<i32>| {
+    let answer = |session: &mut Session, outcome: &str, http_status: Option<i32>| {
         let id: uuid::Uuid = session.value(claim, &[&operator]);
         session.execute(
             "SELECT recur.report_webhook($1, 1, $2, $3, reason => 'no luck')",

@@ -254,6 +254,38 @@ fn owners_share_what_one_call_makes() {
 }
 
 #[test]
+fn a_backlog_of_one_owner_leaves_room_for_others() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{*}");
+    for _ in 0..10 {
+        send(&mut session, "x");
+    }
+    let roles = ["webhook_behind", "webhook_far_behind"];
+    let ids = roles.map(|role| {
+        session.batch(&format!(
+            "CREATE ROLE {role} LOGIN; SELECT recur.grant_access('{role}', 'author')"
+        ));
+        let mut other = cluster.session_as(role, "app");
+        endpoint(&mut other, "a", "{*}");
+        send(&mut other, "x")
+    });
+    let call = "SELECT bound FROM recur.route_webhooks(\"limit\" => 4)";
+    let bound: i32 = session.value(call, &[]);
+    assert_eq!(bound, 4);
+    for id in ids {
+        assert_eq!(endpoint_of(&mut session, id).as_deref(), Some("a"));
+    }
+    let bound: Vec<i32> = (0..3).map(|_| session.value(call, &[])).collect();
+    assert_eq!(bound, [4, 4, 0]);
+    for role in roles {
+        session.batch(&format!(
+            "SELECT recur.revoke_access('{role}'); DROP ROLE {role}"
+        ));
+    }
+}
+
+#[test]
 fn another_owners_star_gets_nothing() {
     let cluster = Cluster::quiet();
     let mut admin = cluster.database("app");
