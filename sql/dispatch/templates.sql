@@ -2,7 +2,8 @@
 
 CREATE VIEW recur_internal.dispatch_templates AS
 SELECT d.ctid AS definition, d.id AS action_id, d.namespace, d.tenant, d.owner_id, d.subject, d.provider, d.action_type,
-       recur_internal.runs_in_database(d.owner_id, d.provider, d.action_type) AS in_database, d.payload,
+       CASE WHEN d.endpoint IS NULL
+            THEN recur_internal.runs_in_database(d.owner_id, d.provider, d.action_type) END AS in_database, d.payload,
        CASE WHEN d.journey IS NULL THEN nullif(d.metadata, '{}')
             ELSE d.metadata || jsonb_object(ARRAY['_journey', d.journey, '_journey_version', d.journey_version,
                                                   '_start_state', d.start_state]) END AS metadata,

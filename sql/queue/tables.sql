@@ -98,12 +98,14 @@ CREATE UNIQUE INDEX live_dispatches_one_of_a_group_runs ON recur_internal.live_d
 CREATE INDEX live_dispatches_by_dedup_key ON recur_internal.live_dispatches (dedup_key, owner_id)
     WHERE dedup_key IS NOT NULL;
 -- Webhooks: those that have no endpoint yet, those that wait for their endpoint, and those that are being delivered.
--- The backlog of one endpoint is out of the way of every other.
+-- The backlog of one endpoint is out of the way of every other. What waits for an agent is for consumers.
 CREATE INDEX live_dispatches_to_route ON recur_internal.live_dispatches (available_at)
-    WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL;
+    WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL AND primary_agent IS NULL;
+CREATE INDEX live_dispatches_to_route_of_owner ON recur_internal.live_dispatches (owner_id, available_at)
+    WHERE status <> 'running' AND provider = 'webhook' AND endpoint IS NULL AND primary_agent IS NULL;
 CREATE INDEX live_dispatches_to_deliver
     ON recur_internal.live_dispatches (owner_id, endpoint, priority DESC, available_at, created_at)
-    WHERE status <> 'running' AND endpoint IS NOT NULL;
+    WHERE status <> 'running' AND endpoint IS NOT NULL AND primary_agent IS NULL;
 CREATE INDEX live_dispatches_delivering ON recur_internal.live_dispatches (endpoint, owner_id)
     WHERE status = 'running' AND endpoint IS NOT NULL;
 -- Rows of a queue come and go: vacuum must keep up.

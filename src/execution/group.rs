@@ -241,7 +241,12 @@ impl Group {
             subtransaction::keep_if_ok(|| call_alone(job, functions, memory));
         match answer {
             Ok(result) => {
-                transaction::attempt(AssertUnwindSafe(session::end_call))?;
+                if let Err(failure) = transaction::attempt(AssertUnwindSafe(session::end_call)) {
+                    // Its error counts where it is called alone.
+                    self.failed.push(place);
+                    self.held_up.push(place);
+                    return Err(failure.into());
+                }
                 self.bytes += result.map_or(0, |result| result.size());
                 self.done.push((place, result));
             }

@@ -3,6 +3,7 @@
 use super::identity::{self, Identity};
 use super::transaction::{self, Failure};
 use pgrx::pg_sys;
+use std::convert::Infallible;
 use std::ffi::{CStr, c_char};
 
 unsafe extern "C-unwind" {
@@ -42,11 +43,17 @@ pub fn reset() -> Result<(), Failure> {
 }
 
 /// Brings a call to its end inside a transaction that goes on: what waits for the commit happens now, and what the
-/// session keeps is gone, as far as this is possible. Raises the errors of deferred triggers. Not in a subtransaction.
+/// session keeps is gone, as far as this is possible. Raises the errors of deferred triggers, after which the
+/// transaction can't go on. Not in a subtransaction.
 pub fn end_call() {
-    // SAFETY: a transaction is open, outside of a query; each of them may be called more than once in it.
+    let fired: Result<(), Infallible> = with_settings_restored(|| {
+        // SAFETY: a transaction is open, outside of a query.
+        unsafe { pg_sys::AfterTriggerFireDeferred() };
+        Ok(())
+    });
+    let Ok(()) = fired;
+    // SAFETY: as above; each of them may be called more than once in a transaction.
     unsafe {
-        pg_sys::AfterTriggerFireDeferred();
         pg_sys::PortalHashTableDeleteAll();
         pg_sys::DropAllPreparedStatements();
         pg_sys::LockReleaseSession(pg_sys::USER_LOCKMETHOD as pg_sys::LOCKMETHODID);

@@ -55,12 +55,14 @@ queries! {
 
 const WAITING: &str = fragment!("queue/queries/waiting.sql");
 const SELECTED: &str = fragment!("queue/queries/selected.sql");
-/// The condition of the index by owner. What the database itself runs, and what is delivered by HTTP, is only for those
-/// who name its provider.
+/// The condition of the index by owner. What the database itself runs, and webhooks, are only for those who name the
+/// provider. What is bound to an endpoint counts there as a delivery, so it is for `recur.claim_webhooks` alone, unless
+/// it waits for an agent.
 const PENDING: &str = fragment!("queue/queries/pending_for_consumers.sql");
 const PENDING_FOR_ANY: &str = "p.status = 'pending'";
 /// The condition of the index by owner and provider.
-const PENDING_OF_PROVIDER: &str = "p.status <> 'running' AND p.provider = $6";
+const PENDING_OF_PROVIDER: &str = "p.status <> 'running' AND p.provider = $6
+           AND (p.endpoint IS NULL OR p.primary_agent IS NOT NULL)";
 
 thread_local! {
     /// What this session remembers from one claim to the next.

@@ -3,6 +3,7 @@
 //! A claim locks the rows of the endpoints that it takes something for, so that all programs together keep to what an
 //! endpoint takes at once. It waits for no lock: what another claim has, is left to it.
 
+use super::round::{Place, Round, Seen};
 use super::route::{checked_limit, operators};
 use super::{health, keeper};
 use crate::access::{self, Actor};
@@ -31,7 +32,7 @@ queries! {
     WAITING_ENDPOINTS = "webhooks/queries/waiting_endpoints.sql"
         {priorities: fragment!("webhooks/queries/priorities.sql"),
          deliverable: fragment!("webhooks/queries/deliverable.sql")}
-        (INT4OID, TEXTOID, TIMESTAMPTZOID, INT4OID, INT4OID);
+        (INT4OID, TEXTOID, TIMESTAMPTZOID, INT4OID, INT4OID, TEXTOID);
     ADD_HEALTH = "webhooks/queries/add_health.sql" (INT4ARRAYOID, TEXTARRAYOID);
     LOCK_ENDPOINTS = "webhooks/queries/lock_endpoints.sql" (INT4ARRAYOID, TEXTARRAYOID);
     RUNNING = "webhooks/queries/running.sql" (INT4ARRAYOID, TEXTARRAYOID);
@@ -44,22 +45,16 @@ queries! {
          row: "l"}
         (UUIDARRAYOID);
     SAVE_TOKENS = "webhooks/queries/save_tokens.sql" (INT4ARRAYOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID);
-    LOCK_ORPHANS = "webhooks/queries/lock_orphans.sql" (INT4OID, TEXTOID, TIMESTAMPTZOID, INT4OID);
+    LOCK_ORPHANS = "webhooks/queries/lock_orphans.sql" {deliverable: fragment!("webhooks/queries/deliverable.sql")}
+        (INT4ARRAYOID, TEXTARRAYOID, INT4OID);
 }
 
 /// One call claims no more than this.
 const MOST: i32 = 1_000;
 /// How many endpoints are taken at once: each costs some ten microseconds.
 const PAGE: i32 = 100;
-/// A claim looks at no more endpoints for which something waits.
-const MOST_LOOKED_AT: i32 = 20_000;
-/// Webhooks of an endpoint that is gone, ended by one claim.
-const MOST_ORPHANS: i32 = 100;
 
 const GONE: &str = "the endpoint does not exist any more";
-
-/// The owner and the name of an endpoint.
-type Place = (i32, String);
 
 thread_local! {
     /// Where this session's next claim begins: behind the endpoint that the last one ended with.
@@ -130,91 +125,93 @@ fn claim_webhooks(
 impl Request {
     /// Goes round all endpoints once, from where the last claim ended, until there is enough.
     fn run(&self, actor: &Actor) -> Vec<Uuid> {
-        let start = BEGIN_BEHIND.with_borrow(Clone::clone);
-        let (mut behind, mut has_turned) = (start.clone(), false);
+        let mut round = Round::begin_behind(BEGIN_BEHIND.with_borrow(Clone::clone));
         let mut claimed: Vec<Uuid> = Vec::new();
-        loop {
-            let left = self.limit - claimed.len() as u32;
-            let (page, is_last) = self.waiting(&behind, actor);
-            let last = page.last().map(|one| one.place.clone());
-            let (page, is_round) = match has_turned {
-                true => {
-                    let number = page.len();
-                    let page: Vec<Waiting> =
-                        page.into_iter().filter(|one| one.place <= start).collect();
-                    let is_round = page.len() < number;
-                    (page, is_round)
+        while claimed.len() < self.limit as usize {
+            if !round.goes_on() {
+                if round.is_cut_short() {
+                    BEGIN_BEHIND.set(round.behind);
                 }
-                false => (page, false),
-            };
+                break;
+            }
+            let left = self.limit - claimed.len() as u32;
+            let page = self.waiting(&mut round, actor);
             if let Some(last) = self.take_all(page, left, &mut claimed) {
                 BEGIN_BEHIND.set(last);
             }
-            if claimed.len() as u32 >= self.limit || is_round || (is_last && has_turned) {
-                return claimed;
-            }
-            match last.filter(|_| !is_last) {
-                Some(last) => behind = last,
-                None if start.0 == 0 => return claimed,
-                None => {
-                    has_turned = true;
-                    behind = (0, String::new());
-                }
-            }
         }
+        claimed
     }
 
-    /// Endpoints for which something is due, behind a place; was that the last page? What is due for an endpoint that
-    /// is gone is ended on the way.
-    fn waiting(&self, behind: &Place, actor: &Actor) -> (Vec<Waiting>, bool) {
-        let arguments = [
-            behind.0.into(),
-            behind.1.as_str().into(),
-            time::timestamptz(self.now).into(),
-            MOST_LOOKED_AT.into(),
-            PAGE.into(),
-        ];
-        struct Seen {
-            place: Place,
-            is_operator: bool,
-            has_health: bool,
-            exists: bool,
-            concurrency: Option<i32>,
-            rate: Option<f64>,
+    /// The next endpoints for which something is due, until the round is to turn. What waits for endpoints that are
+    /// gone is ended on the way.
+    fn waiting(&self, round: &mut Round, actor: &Actor) -> Vec<Waiting> {
+        let mut waiting = Vec::new();
+        let mut gone: Vec<Place> = Vec::new();
+        while waiting.len() < PAGE as usize && round.goes_on() {
+            let seen = self.seen(round);
+            let is_last = seen.len() < PAGE as usize;
+            let mut is_passed = true;
+            for one in seen {
+                is_passed = round.pass(&one);
+                if !is_passed {
+                    break;
+                }
+                match (one.is_operator, one.exists) {
+                    (false, false) => gone.push(one.place),
+                    _ => waiting.extend(self.due(one)),
+                }
+            }
+            if is_last && is_passed {
+                round.turn();
+                break;
+            }
         }
+        self.end_orphans(&gone, round, actor);
+        waiting
+    }
+
+    fn seen(&self, round: &Round) -> Vec<Seen> {
+        let arguments = [
+            round.behind.0.into(),
+            round.behind.1.as_str().into(),
+            time::timestamptz(self.now).into(),
+            PAGE.into(),
+            round.start.0.into(),
+            round.start.1.as_str().into(),
+        ];
         let read = |row: &Row| Seen {
             place: (row.required(1), row.required(2)),
-            is_operator: row.required(4),
-            has_health: row.required(5),
-            exists: row.required(6),
-            concurrency: row.get(7),
-            rate: row.get(8),
+            is_operator: row.required(3),
+            has_health: row.required(4),
+            exists: row.required(5),
+            concurrency: row.get(6),
+            rate: row.get(7),
+            is_behind_start: row.required(8),
+            is_due: row.required(9),
         };
-        let seen = WAITING_ENDPOINTS.with(|query| query.rows(&arguments, read));
-        let is_last = seen.len() < PAGE as usize;
-        let mut waiting = Vec::with_capacity(seen.len());
-        for one in seen {
-            let (concurrency, rate) = match (one.is_operator, one.exists) {
-                (false, true) => (one.concurrency.unwrap_or_default(), one.rate),
-                (false, false) => {
-                    self.end_orphans(&one.place, actor);
-                    continue;
-                }
-                (true, _) => match self.operator(&one.place) {
-                    Some(operator) => (operator.concurrency, operator.rate),
-                    // Another program may know it.
-                    None => continue,
-                },
-            };
-            waiting.push(Waiting {
-                keeper: keeper(one.place.0, &one.place.1),
-                has_health: one.has_health,
-                place: one.place,
-                concurrency,
-                rate,
-            });
+        WAITING_ENDPOINTS.with(|query| query.rows(&arguments, read))
+    }
+
+    /// None if nothing is due for the endpoint, or if another program may know it.
+    fn due(&self, one: Seen) -> Option<Waiting> {
+        if !one.is_due {
+            return None;
         }
-        (waiting, is_last)
+        let (concurrency, rate) = match one.is_operator {
+            false => (one.concurrency.unwrap_or_default(), one.rate),
+            true => {
+                let operator = self.operator(&one.place)?;
+                (operator.concurrency, operator.rate)
+            }
+        };
+        Some(Waiting {
+            keeper: keeper(one.place.0, &one.place.1),
+            has_health: one.has_health,
+            place: one.place,
+            concurrency,
+            rate,
+        })
     }
 
     /// The operator's endpoint that a place means, if it serves the owner.
@@ -223,15 +220,15 @@ impl Request {
         found.serves(&access::name_of(*owner_id)).then_some(found)
     }
 
-    fn end_orphans(&self, (owner_id, name): &Place, actor: &Actor) {
-        let arguments = [
-            (*owner_id).into(),
-            name.as_str().into(),
-            time::timestamptz(self.now).into(),
-            MOST_ORPHANS.into(),
-        ];
+    fn end_orphans(&self, gone: &[Place], round: &mut Round, actor: &Actor) {
+        if gone.is_empty() || round.orphans == 0 {
+            return;
+        }
+        let [owners, names] = columns(gone);
+        let arguments = [owners, names, round.orphans.into()];
         let orphans =
             LOCK_ORPHANS.with(|query| query.rows(&arguments, |row| (row.uuid(1), Some(GONE))));
+        round.orphans -= orphans.len() as i32;
         finish::end_locked(&orphans, End::Failed, actor);
     }
 
@@ -244,6 +241,7 @@ impl Request {
         claimed: &mut Vec<Uuid>,
     ) -> Option<Place> {
         let enough = claimed.len() + left as usize;
+        let places: Vec<Place> = page.iter().map(|one| one.place.clone()).collect();
         let mut last = None;
         while claimed.len() < enough && !page.is_empty() {
             let missing = (enough - claimed.len()) as u32;
@@ -252,8 +250,8 @@ impl Request {
                 .iter()
                 .map(|one| taken.get(&one.place).map_or(0, Vec::len));
             let numbers: Vec<usize> = numbers.collect();
-            if let Some(place) = numbers.iter().rposition(|number| *number > 0) {
-                last = last.max(Some(page[place].place.clone()));
+            if let Some(taken) = numbers.iter().rposition(|number| *number > 0) {
+                last = last.max(places.iter().position(|place| *place == page[taken].place));
             }
             let mut outcomes = numbers.into_iter().zip(shares);
             page.retain(|_| {
@@ -265,7 +263,7 @@ impl Request {
             }
             claimed.extend(taken.into_values().flatten());
         }
-        last
+        last.map(|number| places[number].clone())
     }
 
     /// Takes up to `limit` for the endpoints of a page, all alike. Returns what each got, and what its share was.

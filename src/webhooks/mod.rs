@@ -10,6 +10,8 @@ mod endpoints;
 mod events;
 mod health;
 mod report;
+mod room;
+mod round;
 mod route;
 mod send;
 mod store;

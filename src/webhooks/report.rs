@@ -7,6 +7,7 @@ use crate::access::{Actor, Visible};
 use crate::pg::error::{OrRaise, SqlError, given};
 use crate::pg::interval;
 use crate::pg::jsonb::{self, Jsonb};
+use crate::pg::lock_timeout::LockTimeout;
 use crate::pg::planner::PlannerPins;
 use crate::pg::query::{pg_uuid, plain_uuid, queries};
 use crate::pg::srf::ResultSet;
@@ -28,6 +29,10 @@ use uuid::Uuid;
 queries! {
     DELIVERY = "webhooks/queries/delivery.sql" (UUIDOID);
 }
+
+/// A dispatch may be locked by a transaction of its owner, which must not hold up the deliveries of all. The program
+/// that delivers tries it again.
+const LONGEST_LOCK_WAIT_MILLIS: i32 = 50;
 
 /// A webhook that was claimed.
 struct Claimed {
@@ -84,6 +89,7 @@ fn report_webhook(
     retry_in: Option<Interval>,
     call: FunctionCallInfo,
 ) {
+    let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
     let _pins = PlannerPins::set();
     let delivery: Delivery = given("outcome", outcome).or_raise().parse().or_raise();
     if let Some(result) = &result {
@@ -183,6 +189,7 @@ fn failed(claimed: &Claimed, ended: &Ended, result: Option<Jsonb>, actor: &Actor
 /// `recur.release_webhook(id, attempt)`.
 #[pg_extern(sql = false)]
 fn release_webhook(id: Option<PgUuid>, attempt: Option<i32>, call: FunctionCallInfo) {
+    let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
     let _pins = PlannerPins::set();
     let claimed = Claimed::find(id, attempt);
     report::give_back(claimed.report(), call, None, |reported, now| {
@@ -198,6 +205,7 @@ fn extend_webhook(
     lease: Option<Interval>,
     call: FunctionCallInfo,
 ) {
+    let _timeout = LockTimeout::of_millis(LONGEST_LOCK_WAIT_MILLIS);
     let _pins = PlannerPins::set();
     let claimed = Claimed::find(id, attempt);
     report::extend_lease(claimed.report(), lease, call);

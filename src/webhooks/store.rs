@@ -23,7 +23,8 @@ queries! {
     LOCK_ENDPOINT = "webhooks/queries/lock_endpoint.sql" (INT4OID, TEXTOID);
     DELETE_ENDPOINT = "webhooks/queries/delete_endpoint.sql" (INT4OID, TEXTOID);
     COUNT_ENDPOINTS = "webhooks/queries/count_endpoints.sql" (INT4OID, INT8OID);
-    FIND_ENDPOINTS = "webhooks/queries/find_endpoints.sql" (TEXTOID, INT4ARRAYOID, INT4ARRAYOID, INT4OID);
+    FIND_ENDPOINTS = "webhooks/queries/find_endpoints.sql"
+        (TEXTOID, INT4ARRAYOID, INT4ARRAYOID, TEXTOID, INT4OID);
     URL_OF_ENDPOINT = "webhooks/queries/url_of_endpoint.sql" (INT4OID, TEXTOID);
     ADD_SECRET = "webhooks/queries/add_secret.sql" (INT4OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID);
 }
@@ -63,6 +64,7 @@ pub fn find(
         name.into(),
         own.into(),
         visible.parameter().into(),
+        owner.into(),
         (MOST_NAMED + 1).into(),
     ];
     let read = |row: &Row| Found {
@@ -70,10 +72,7 @@ pub fn find(
         is_own: row.required(2),
         owner: row.get(3),
     };
-    let mut found = FIND_ENDPOINTS.with(|query| query.rows(&arguments, read));
-    if let Some(owner) = owner {
-        found.retain(|one| one.owner.as_deref() == Some(owner));
-    }
+    let found = FIND_ENDPOINTS.with(|query| query.rows(&arguments, read));
     let owner_id = match found.as_slice() {
         [] => return Err(unknown(name)),
         [first, ..] if first.is_own => first.owner_id,

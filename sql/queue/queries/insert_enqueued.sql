@@ -8,4 +8,4 @@ INSERT INTO recur_internal.live_dispatches
         raw_payload, metadata, dedup_key, priority, lock_group, notify_channel, max_attempts, retry_backoff, lease,
         name, labels, endpoint, in_database)
 VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        recur_internal.runs_in_database($6, $8, $9))
+        CASE WHEN $22 IS NULL THEN recur_internal.runs_in_database($6, $8, $9) END)

@@ -1,5 +1,6 @@
 -- Takes webhooks for endpoints that the caller has locked: a number for each, of the highest priorities, the oldest
 -- first. {priorities} and {deliverable} as in waiting_endpoints.sql, {longest} as in claim.sql of the slice queue.
+-- Webhooks whose lock group is taken are passed over, but not many of them: a claim must not read a whole backlog.
 -- $1 timestamptz: now; $2 int[]: owners; $3 text[]: endpoints; $4 int[]: at most this many of each; $5 text: consumer;
 -- $6 interval: lease, or NULL
 UPDATE recur_internal.live_dispatches AS l
@@ -16,12 +17,16 @@ UPDATE recur_internal.live_dispatches AS l
         SELECT c.id
           FROM priorities AS h
          CROSS JOIN LATERAL (
+            SELECT p.ctid AS version
+              FROM recur_internal.live_dispatches AS p
+             WHERE {{deliverable}} AND p.priority = h.priority AND p.available_at <= $1
+             ORDER BY p.available_at, p.created_at
+             LIMIT 100 + 10 * w.number) AS f
+         CROSS JOIN LATERAL (
             SELECT p.id
               FROM recur_internal.live_dispatches AS p
-             WHERE {{deliverable}} AND p.priority = h.priority AND p.available_at <= $1 AND p.primary_agent IS NULL
+             WHERE p.ctid = f.version AND {{deliverable}}
                AND (p.lock_group IS NULL OR recur_internal.group_is_free(p.lock_group, p.owner_id, p.id, $1))
-             ORDER BY p.available_at, p.created_at
-             LIMIT w.number
                FOR UPDATE SKIP LOCKED) AS c
          LIMIT w.number) AS t))
 RETURNING l.id, l.owner_id, l.endpoint

@@ -1,8 +1,13 @@
--- Locks webhooks that are due for an endpoint that is gone.
--- $1 int: owner; $2 text: endpoint; $3 timestamptz: now; $4 int: at most this many
-SELECT p.id
-  FROM recur_internal.live_dispatches AS p
- WHERE p.status <> 'running' AND p.endpoint IS NOT NULL AND p.owner_id = $1 AND p.endpoint = $2 AND p.available_at <= $3
-   AND (SELECT e.name FROM recur_internal.endpoints AS e WHERE e.owner_id = $1 AND e.name = $2) IS NULL
- LIMIT $4
-   FOR UPDATE SKIP LOCKED
+-- Locks webhooks for endpoints that are gone, whenever they are due.
+-- $1 int[]: owners; $2 text[]: endpoints; $3 int: at most this many
+SELECT o.id
+  FROM unnest($1, $2) AS w (owner_id, endpoint)
+ CROSS JOIN LATERAL (
+    SELECT p.id
+      FROM recur_internal.live_dispatches AS p
+     WHERE {{deliverable}}
+       AND (SELECT e.name FROM recur_internal.endpoints AS e
+             WHERE e.owner_id = w.owner_id AND e.name = w.endpoint) IS NULL
+     LIMIT $3
+       FOR UPDATE SKIP LOCKED) AS o
+ LIMIT $3

@@ -148,7 +148,8 @@ settings! {
     REQUIRE_CONTEXT: Switch = Switch::new(c"recur.require_context", SetBy::Superuser, false).per_namespace();
 
     /// How many pending dispatches an owner may have before enqueue, receive and trigger are refused; 0 for any number.
-    /// What a schedule dispatches is not refused. With many sessions, a few more may get in.
+    /// What a schedule dispatches is not refused. With many sessions, a few more may get in. A webhook for several
+    /// endpoints waits, while what it would become and what waits for the owner's endpoints are more together.
     MAX_PENDING_PER_OWNER: Number = Number::new(c"recur.max_pending_per_owner", SetBy::Superuser, 0, (0, i32::MAX))
         .at_most_or_0_per_database();
 

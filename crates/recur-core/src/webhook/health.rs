@@ -6,6 +6,8 @@
 //! | paused | five in a row fail, or a probe does | after 30 seconds, doubled with each probe, at most an hour |
 //! | probing | the pause is over | the one delivery that is tried succeeds or fails |
 //! | disabled | it answers 410, or nothing has succeeded for five days | somebody resumes it |
+//!
+//! An endpoint of the operator is shared by owners: what may be due to the payload of one of them does not count.
 
 use crate::choice::choice;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -37,6 +39,27 @@ choice! {
         Gone = "gone",
         /// The endpoint asks for time.
         Throttled = "throttled",
+    }
+}
+
+impl Delivery {
+    /// Does it say something of the endpoint, rather than of what was sent? An answer of 400 to 499 other than 429 may
+    /// be due to the payload; so may a redirect. Owners that share an endpoint must not close it to each other.
+    ///
+    /// ```
+    /// use recur_core::webhook::Delivery;
+    ///
+    /// assert!(Delivery::Failed.is_of_endpoint(None) && Delivery::Failed.is_of_endpoint(Some(500)));
+    /// assert!(!Delivery::Failed.is_of_endpoint(Some(413)) && !Delivery::Gone.is_of_endpoint(Some(410)));
+    /// ```
+    pub fn is_of_endpoint(self, http_status: Option<i32>) -> bool {
+        match self {
+            Delivery::Delivered | Delivery::Throttled => true,
+            Delivery::Failed => {
+                http_status.is_none_or(|status| status == 429 || !(300..500).contains(&status))
+            }
+            Delivery::Gone => false,
+        }
     }
 }
 
@@ -280,6 +303,20 @@ mod tests {
         }
         let (_, turn) = health.after(Delivery::Delivered, None, last);
         assert_eq!(turn, None);
+    }
+
+    #[test]
+    fn only_what_no_payload_can_bring_about_closes_a_shared_endpoint() {
+        let failed = |status| Delivery::Failed.is_of_endpoint(status);
+        for status in [None, Some(200), Some(429), Some(500), Some(599)] {
+            assert!(failed(status), "{status:?}");
+        }
+        for status in [300, 308, 400, 404, 410, 413, 428, 430, 499] {
+            assert!(!failed(Some(status)), "{status}");
+        }
+        assert!(Delivery::Delivered.is_of_endpoint(Some(204)));
+        assert!(Delivery::Throttled.is_of_endpoint(Some(503)));
+        assert!(!Delivery::Gone.is_of_endpoint(None));
     }
 
     #[test]

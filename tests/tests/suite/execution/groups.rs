@@ -216,6 +216,30 @@ fn deferred_constraints_hold_for_each_call() {
 }
 
 #[test]
+fn settings_of_a_deferred_trigger_end_with_its_call() {
+    let (_cluster, mut session) = started();
+    session.batch(
+        "CREATE TABLE t (n int); GRANT ALL ON t TO PUBLIC;
+         CREATE FUNCTION leave() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN
+             PERFORM set_config('work_mem', '7MB', false);
+             RETURN NULL;
+         END $f$;
+         CREATE CONSTRAINT TRIGGER leave AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION leave()",
+    );
+    let payload = serde_json::json!({ "trace": "SELECT current_setting('work_mem')", "do": "INSERT INTO t VALUES (1)" })
+        .to_string();
+    enqueue(&mut session, 1, 150, &payload, "");
+    idle(&mut session);
+    assert_eq!(
+        session.texts("SELECT DISTINCT trace FROM called", &[]),
+        ["4MB"]
+    );
+    let shared = transactions(&mut session, "true");
+    assert!(shared < 75, "{shared} transactions");
+}
+
+#[test]
 fn a_slow_call_does_not_hold_up_its_group() {
     let (_cluster, mut session) = started();
     session.batch(

@@ -14,6 +14,15 @@ fn backlog(session: &mut Session, endpoint: &str, number: i32) {
     );
 }
 
+/// How many entries of the queue's indexes were read so far.
+fn reads(session: &mut Session) -> i64 {
+    session.batch("SELECT pg_stat_force_next_flush()");
+    session.value(
+        "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'live_dispatches'",
+        &[],
+    )
+}
+
 #[test]
 fn a_claim_has_all_that_a_delivery_needs() {
     let cluster = Cluster::quiet();
@@ -118,13 +127,6 @@ fn a_backlog_of_20_000_is_in_nobodys_way() {
         [("slow".to_owned(), 10)]
     );
     let id = send_to(&mut session, "zippy");
-    let reads = |session: &mut Session| -> i64 {
-        session.batch("SELECT pg_stat_force_next_flush()");
-        session.value(
-            "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'live_dispatches'",
-            &[],
-        )
-    };
     let before = reads(&mut session);
     assert_eq!(claim(&mut session, 5)[0].0, id);
     let read = reads(&mut session) - before;
@@ -134,9 +136,152 @@ fn a_backlog_of_20_000_is_in_nobodys_way() {
     assert_eq!(claimed(&mut session, "10"), [other]);
     let other = enqueue(&mut session, "");
     assert_eq!(claimed(&mut session, "10, providers => '{test}'"), [other]);
-    // Who names it gets it.
+}
+
+/// What runs counts at an endpoint of the operator for all owners: nobody holds it with a lease of a hundred years.
+#[test]
+fn what_is_bound_to_an_endpoint_is_for_no_other_claim() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{}");
+    let bound = send_to(&mut session, "a");
+    let unrouted = send(&mut session, "x");
+    for providers in ["{webhook}", "{webhook,test}"] {
+        session.batch("BEGIN");
+        let arguments = format!("10, providers => '{providers}', lease => '100 years'");
+        let taken = claimed(&mut session, &arguments);
+        assert_eq!(taken, [unrouted], "{providers}");
+        session.batch("ROLLBACK");
+    }
+    assert_eq!(claim(&mut session, 10)[0].0, bound);
+}
+
+#[test]
+fn what_is_bound_to_an_endpoint_is_for_no_handler() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{*}");
+    let earlier = send_to(&mut session, "a");
+    session.batch(
+        "CREATE FUNCTION f(jsonb) RETURNS void LANGUAGE sql AS '';
+         SELECT recur.set_handler('*', 'f(jsonb)')",
+    );
+    let later = send_to(&mut session, "a");
+    send(&mut session, "x");
+    let run_here = "recur_internal.live_dispatches WHERE in_database";
+    assert_eq!(session.count(run_here), 1);
+    assert_eq!(route(&mut session), (1, 0, 0, 0));
+    assert_eq!(session.count(run_here), 0);
+    session.batch("SELECT recur.drop_handler('*'); SELECT recur.set_handler('*', 'f(jsonb)')");
+    assert_eq!(session.count(run_here), 0);
+    let taken = claim(&mut session, 10).into_iter().map(|one| one.0);
+    let taken: Vec<Uuid> = taken.collect();
+    assert!(taken.len() == 3 && taken.contains(&earlier) && taken.contains(&later));
+}
+
+/// Copies what is in the queue so often, with changes for each number n.
+fn copies(session: &mut Session, number: i32, changes: &str) {
+    session.execute(
+        &format!(
+            "INSERT INTO recur_internal.live_dispatches
+             SELECT (jsonb_populate_record(l, jsonb_build_object('id', gen_random_uuid(), {changes}))).*
+               FROM recur_internal.live_dispatches AS l, generate_series(1, $1) AS n"
+        ),
+        &[&number],
+    );
+}
+
+#[test]
+fn endpoints_that_are_gone_are_in_nobodys_way() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch("SET statement_timeout = '20s'");
+    endpoint(&mut session, "z", "{}");
+    send_to(&mut session, "z");
+    // Pages of endpoints that never were.
+    copies(&mut session, 250, "'endpoint', 'g' || n");
+    let gone = "recur.dispatches WHERE status = 'failed' AND endpoint LIKE 'g%'";
+    assert_eq!(claim(&mut session, 1)[0].2, "z");
+    assert_eq!(session.count(gone), 250);
+    // A session whose last claim ended there goes round once, and comes to an end.
+    let id = send_to(&mut session, "z");
+    copies(
+        &mut session,
+        120,
+        "'endpoint', 'g' || n, 'status', 'pending'",
+    );
+    assert_eq!(claim(&mut session, 5)[0].0, id);
+    assert!(claim(&mut session, 5).is_empty());
     assert_eq!(
-        claimed(&mut session, "3, providers => '{webhook}'").len(),
+        session.count("recur.dispatches WHERE status = 'pending'"),
+        0
+    );
+}
+
+#[test]
+fn an_owner_with_20_000_endpoints_that_are_gone_is_in_nobodys_way() {
+    let cluster = Cluster::quiet();
+    let mut admin = cluster.database("app");
+    endpoint(&mut admin, "a", "{}");
+    send_to(&mut admin, "a");
+    // They are due in a year.
+    copies(
+        &mut admin,
+        20_001,
+        "'endpoint', 'g' || n, 'available_at', now() + interval '1 year'",
+    );
+    admin.batch(
+        "CREATE ROLE webhook_later LOGIN; SELECT recur.grant_access('webhook_later', 'author')",
+    );
+    let mut later = cluster.session_as("webhook_later", "app");
+    endpoint(&mut later, "b", "{}");
+    send_to(&mut later, "b");
+    let one = |name: &str| (name.to_owned(), 1);
+    assert_eq!(claimed_of_each(&mut admin, 10), [one("a"), one("b")]);
+    // What waits for nothing is ended step by step.
+    let failed = "recur.dispatches WHERE status = 'failed'";
+    assert_eq!(admin.count(failed), 500);
+    assert!(claim(&mut admin, 10).is_empty());
+    assert_eq!(admin.count(failed), 1_000);
+    admin.batch("SELECT recur.revoke_access('webhook_later'); DROP ROLE webhook_later");
+}
+
+#[test]
+fn a_claim_passes_over_few_of_a_busy_lock_group() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{}");
+    session.batch("SELECT recur.enqueue_webhook(endpoint => 'a', lock_group => 'g')");
+    copies(&mut session, 5_000, "'endpoint', 'a'");
+    session.batch("VACUUM ANALYZE recur_internal.live_dispatches");
+    assert_eq!(claim(&mut session, 1).len(), 1);
+    let before = reads(&mut session);
+    assert!(claim(&mut session, 1).is_empty());
+    let read = reads(&mut session) - before;
+    assert!(read < 1_000, "{read} entries of indexes were read");
+}
+
+#[test]
+fn what_waits_for_an_agent_is_not_in_the_way() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{*}");
+    send(&mut session, "x");
+    copies(&mut session, 5_000, "'primary_agent', 'ada'");
+    let before = reads(&mut session);
+    assert_eq!(route(&mut session), (1, 0, 0, 0));
+    let read = reads(&mut session) - before;
+    assert!(read < 500, "{read} entries of indexes were read");
+    // The same behind an endpoint.
+    session.batch("UPDATE recur_internal.live_dispatches SET endpoint = 'a'");
+    session.batch("VACUUM recur_internal.live_dispatches");
+    let before = reads(&mut session);
+    assert_eq!(claim(&mut session, 5).len(), 1);
+    let read = reads(&mut session) - before;
+    assert!(read < 500, "{read} entries of indexes were read");
+    // Its agent gets it.
+    assert_eq!(
+        claimed(&mut session, "3, providers => '{webhook}', agent => 'ada'").len(),
         3
     );
 }

@@ -249,3 +249,28 @@ fn an_owner_has_a_thousand_endpoints_at_most() {
     );
     session.batch("SELECT recur.drop_endpoint('e1'); SELECT recur.enqueue_webhook('https://x')");
 }
+
+#[test]
+fn the_owner_that_is_named_is_found_among_many() {
+    let cluster = Cluster::quiet();
+    let mut admin = cluster.database("app");
+    let roles: Vec<String> = (1..=8)
+        .map(|number| format!("webhook_one_of_{number}"))
+        .collect();
+    for role in &roles {
+        admin.batch(&format!(
+            "CREATE ROLE {role}; SELECT recur.grant_access('{role}', 'author'); SET ROLE {role};
+             SELECT recur.create_endpoint('a', 'https://a.example'); RESET ROLE"
+        ));
+    }
+    for role in &roles {
+        admin.execute("SELECT recur.resume_endpoint('a', owner => $1)", &[role]);
+    }
+    let (code, message, _) = admin.error("SELECT recur.resume_endpoint('a')");
+    assert_eq!(code, "P0003", "{message}");
+    for role in &roles {
+        admin.batch(&format!(
+            "SELECT recur.revoke_access('{role}'); DROP ROLE {role}"
+        ));
+    }
+}

@@ -220,3 +220,49 @@ fn an_expired_lease_brings_a_delivery_back() {
     send_to(&mut session, "a");
     assert_eq!(deliver(&mut session, "delivered"), "completed");
 }
+
+#[test]
+fn an_author_who_leaves_a_transaction_open_holds_up_no_report() {
+    let cluster = Cluster::quiet();
+    let mut session = with_endpoint(&cluster);
+    let mut author = cluster.session("app");
+    for _ in 0..3 {
+        send_to(&mut session, "a");
+    }
+    let claimed = claim(&mut session, 3);
+    // More than a report waits for anything.
+    session.batch("SET lock_timeout = '3 s'");
+    author.batch(
+        "BEGIN; SELECT recur.resume_endpoint('a'); SELECT recur.update_endpoint('a', '{\"rate\": 1}')",
+    );
+    let [failed, delivered, cancelled] = claimed.as_slice() else {
+        panic!("{} were claimed", claimed.len());
+    };
+    assert_eq!(report(&mut session, failed.0, 1, "failed"), "pending");
+    assert_eq!(
+        report(&mut session, delivered.0, 1, "delivered"),
+        "completed"
+    );
+    author.batch("ROLLBACK");
+    assert_eq!(
+        super::state(&mut session, "a"),
+        "healthy",
+        "it was not noted"
+    );
+    // What the author has locked is reported again.
+    author.batch("BEGIN");
+    author.execute("SELECT recur.cancel($1)", &[&cancelled.0]);
+    session.batch("SET lock_timeout = 0; SET statement_timeout = '20 s'");
+    for call in [
+        "recur.report_webhook($1, 1, 'failed')",
+        "recur.report_webhook($1, 1, 'delivered')",
+        "recur.extend_webhook($1, 1)",
+        "recur.release_webhook($1, 1)",
+    ] {
+        let (code, message, _) = session.error_with(&format!("SELECT {call}"), &[&cancelled.0]);
+        assert_eq!(code, "55P03", "{call}: {message}");
+    }
+    author.batch("ROLLBACK");
+    assert_eq!(report(&mut session, cancelled.0, 1, "failed"), "pending");
+    assert_eq!(super::state(&mut session, "a"), "failing");
+}

@@ -137,9 +137,9 @@ fn several_matches_become_a_dispatch_each_in_one_transaction() {
 }
 
 #[test]
-fn children_count_for_neither_runs_nor_overlap_nor_the_limit_of_pending_ones() {
-    let cluster = Cluster::with("recur.max_pending_per_owner = 2");
-    let mut session = cluster.test_database("app");
+fn children_count_for_neither_runs_nor_overlap() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
     endpoint(&mut session, "a", "{*}");
     endpoint(&mut session, "b", "{*}");
     let action: Uuid = session.value(
@@ -167,13 +167,121 @@ fn children_count_for_neither_runs_nor_overlap_nor_the_limit_of_pending_ones() {
         session.count("recur.dispatches WHERE status = 'pending'"),
         4
     );
-    // Four wait, and none of them counts.
-    send(&mut session, "x");
     // What consumers see of the action is there all the same.
     let metadata: Vec<Value> = session.column("SELECT metadata FROM recur.claim_webhooks(10)", &[]);
     assert_eq!(metadata.len(), 4);
     for one in metadata {
         assert_eq!(one["_recurring_id"], action.to_string());
+    }
+}
+
+#[test]
+fn a_webhook_waits_while_its_owner_has_enough_that_is_pending() {
+    let cluster = Cluster::with("recur.max_pending_per_owner = 4");
+    let mut session = cluster.test_database("app");
+    session.batch("SELECT recur.set_clock('2031-01-01Z')");
+    for name in ["a", "b", "c"] {
+        endpoint(&mut session, name, "{many}");
+    }
+    endpoint(&mut session, "d", "{one}");
+    let (first, second) = (send(&mut session, "many"), send(&mut session, "many"));
+    assert_eq!(route(&mut session), (0, 1, 3, 0));
+    assert_eq!(status(&mut session, first), "completed");
+    assert_eq!(status(&mut session, second), "pending");
+    // Three children, and the one that has become none.
+    let refused = session.error("SELECT recur.enqueue_webhook(action_type => 'one')");
+    assert_eq!(refused.0, "53400");
+    let claimed = claim(&mut session, 10);
+    assert_eq!(claimed.len(), 3);
+    for (id, attempt, _) in &claimed[..2] {
+        report(&mut session, *id, *attempt, "delivered");
+    }
+    // What goes to one endpoint does not wait for that which becomes several.
+    send(&mut session, "one");
+    assert_eq!(route(&mut session), (1, 0, 0, 0));
+    session.batch("SELECT recur.set_clock('2031-01-01T00:00:59Z')");
+    assert_eq!(route(&mut session), (0, 0, 0, 0));
+    session.batch("SELECT recur.set_clock('2031-01-01T00:01:00Z')");
+    assert_eq!(route(&mut session), (0, 1, 3, 0));
+    // An owner for whom nothing waits may have more than the limit by one webhook, which would be there for ever.
+    for (id, attempt, _) in claim(&mut session, 10) {
+        report(&mut session, id, attempt, "delivered");
+    }
+    endpoint(&mut session, "e", "{many}");
+    endpoint(&mut session, "f", "{many}");
+    send(&mut session, "many");
+    assert_eq!(route(&mut session), (0, 1, 5, 0));
+}
+
+#[test]
+fn owners_share_what_one_call_makes() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE ROLE webhook_late LOGIN; SELECT recur.grant_access('webhook_late', 'author');
+         SELECT recur.create_endpoint('e' || n, 'https://e.example', '{*}') FROM generate_series(1, 20) AS n;
+         SELECT recur.enqueue_webhook(action_type => 'x') FROM generate_series(1, 30)",
+    );
+    let mut late = cluster.session_as("webhook_late", "app");
+    endpoint(&mut late, "a", "{*}");
+    endpoint(&mut late, "b", "{*}");
+    let id = send(&mut late, "x");
+    // 310 for two owners: 155 for each, and what the last one has more.
+    let row = &session.rows(
+        "SELECT bound, split, children, unmatched FROM recur.route_webhooks(\"limit\" => 31)",
+        &[],
+    )[0];
+    assert_eq!(status(&mut late, id), "completed");
+    assert_eq!(
+        (
+            row.get::<_, i32>(0),
+            row.get::<_, i32>(1),
+            row.get::<_, i32>(2),
+            row.get::<_, i32>(3)
+        ),
+        (0, 9, 162, 0)
+    );
+    // Large ones are fewer in one call: 1 MB each, for twenty endpoints.
+    while route(&mut session).1 > 0 {}
+    session.batch("SELECT recur.revoke_access('webhook_late'); DROP OWNED BY webhook_late; DROP ROLE webhook_late");
+    session.batch(
+        "SELECT recur.enqueue_webhook(action_type => 'x', payload => to_jsonb(p.text))
+           FROM (SELECT string_agg(md5(n::text), '') AS text FROM generate_series(1, 30000) AS n) AS p,
+                generate_series(1, 5)",
+    );
+    let calls: Vec<i32> = (0..3).map(|_| route(&mut session).1).collect();
+    assert_eq!(calls, [4, 1, 0]);
+}
+
+#[test]
+fn a_backlog_of_one_owner_leaves_room_for_others() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    endpoint(&mut session, "a", "{*}");
+    for _ in 0..10 {
+        send(&mut session, "x");
+    }
+    let roles = ["webhook_behind", "webhook_far_behind"];
+    let ids = roles.map(|role| {
+        session.batch(&format!(
+            "CREATE ROLE {role} LOGIN; SELECT recur.grant_access('{role}', 'author')"
+        ));
+        let mut other = cluster.session_as(role, "app");
+        endpoint(&mut other, "a", "{*}");
+        send(&mut other, "x")
+    });
+    let call = "SELECT bound FROM recur.route_webhooks(\"limit\" => 4)";
+    let bound: i32 = session.value(call, &[]);
+    assert_eq!(bound, 4);
+    for id in ids {
+        assert_eq!(endpoint_of(&mut session, id).as_deref(), Some("a"));
+    }
+    let bound: Vec<i32> = (0..3).map(|_| session.value(call, &[])).collect();
+    assert_eq!(bound, [4, 4, 0]);
+    for role in roles {
+        session.batch(&format!(
+            "SELECT recur.revoke_access('{role}'); DROP ROLE {role}"
+        ));
     }
 }
 

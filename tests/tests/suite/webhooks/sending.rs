@@ -208,3 +208,30 @@ fn a_new_owner_sends_to_its_own_endpoints() {
     assert_eq!(names, ["theirs"]);
     session.batch("SELECT recur.revoke_access('webhook_heir'); DROP ROLE webhook_heir");
 }
+
+#[test]
+fn what_became_several_does_not_become_more_for_a_new_owner() {
+    let cluster = Cluster::quiet();
+    let mut session = cluster.database("app");
+    session.batch(
+        "CREATE ROLE webhook_other_heir LOGIN; SELECT recur.grant_access('webhook_other_heir', 'author')",
+    );
+    let mut heir = cluster.session_as("webhook_other_heir", "app");
+    for name in ["a", "b"] {
+        endpoint(&mut session, name, "{*}");
+    }
+    for name in ["a", "c"] {
+        endpoint(&mut heir, name, "{*}");
+    }
+    super::send(&mut session, "x");
+    assert_eq!(route(&mut session), (0, 1, 2, 0));
+    session.batch("SELECT recur.reassign_owner('postgres', 'webhook_other_heir')");
+    assert_eq!(route(&mut session), (0, 0, 0, 0));
+    let claimed = session.rows("SELECT owner, endpoint FROM recur.claim_webhooks(10)", &[]);
+    let claimed: Vec<(String, String)> =
+        claimed.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(claimed, [("webhook_other_heir".to_owned(), "a".to_owned())]);
+    let failed = "recur.dispatches WHERE status = 'failed' AND endpoint = 'b'";
+    assert_eq!(session.count(failed), 1);
+    session.batch("SELECT recur.revoke_access('webhook_other_heir'); DROP ROLE webhook_other_heir");
+}

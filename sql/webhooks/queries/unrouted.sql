@@ -1,0 +1,1 @@
+l.status <> 'running' AND l.provider = 'webhook' AND l.endpoint IS NULL AND l.primary_agent IS NULL
