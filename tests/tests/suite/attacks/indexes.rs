@@ -40,9 +40,11 @@ const OPERATOR_CLASS: &str = "
         OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
         FUNCTION 1 own.same(timestamptz, timestamptz)";
 
-/// Lets workers of this database look, and waits for what they say of the damage.
-fn assert_reported(cluster: &Cluster, database: &str, damage: &str) {
+/// Does the damage, lets workers of this database look, and waits for what they say of it. They may say it at once.
+#[track_caller]
+fn assert_reported(cluster: &Cluster, database: &str, damage: &str, statement: &str) {
     let from = cluster.log().len();
+    cluster.session(database).batch(statement);
     let said = format!("database=\"{database}\"");
     cluster.reload();
     eventually(&format!("the log speaks of {damage}"), || {
@@ -84,10 +86,8 @@ fn another_index_leads_to_an_error_in_the_log() {
                 .replace("{column}", column)
                 .replace("{text}", text)
                 .replace("{uuid}", uuid);
-            root.batch(&format!(
-                "BEGIN; DROP INDEX recur_internal.{index}; {damage}; COMMIT"
-            ));
-            assert_reported(&field.cluster, &database, &damage);
+            let statement = format!("BEGIN; DROP INDEX recur_internal.{index}; {damage}; COMMIT");
+            assert_reported(&field.cluster, &database, &damage, &statement);
             field.assert_no_crash();
             let kind = if damage.starts_with("CREATE VIEW") {
                 "VIEW"
@@ -105,10 +105,10 @@ fn another_index_leads_to_an_error_in_the_log() {
             "CREATE MATERIALIZED VIEW recur_internal.{table} AS TABLE recur_internal.moved",
         ] {
             let damage = replacement.replace("{table}", table);
-            root.batch(&format!(
+            let statement = format!(
                 "BEGIN; ALTER TABLE recur_internal.{table} RENAME TO moved; {damage}; COMMIT"
-            ));
-            assert_reported(&field.cluster, &database, &damage);
+            );
+            assert_reported(&field.cluster, &database, &damage, &statement);
             field.assert_no_crash();
             let (_, rest) = damage.split_once("CREATE ").expect("a statement");
             let (kind, _) = rest.split_once(" recur_internal").expect("a kind");
