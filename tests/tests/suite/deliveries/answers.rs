@@ -96,7 +96,14 @@ fn each_answer_has_its_outcome() {
 fn who_is_gone_gets_nothing_more() {
     let receiver = Receiver::start(|_| Reaction::status(410, "", ""));
     let mut site = Site::start();
-    let _recurd = site.deliver_to(&receiver);
+    let config = site.config("allow_http = true\nallow_networks = [\"127.0.0.0/8\"]", "");
+    let _recurd = site.deliver("recurd", &config, &[]);
+    site.session.batch("SET ROLE author");
+    site.session.execute(
+        "SELECT recur.create_endpoint('mine', $1, patterns => '{*}')",
+        &[&receiver.url("/")],
+    );
+    site.session.batch("RESET ROLE");
     let id = site.enqueue("a", "{}", 5);
     receiver.wait_for(1);
     eventually("an event says so", || {
@@ -104,12 +111,24 @@ fn who_is_gone_gets_nothing_more() {
             .count("recur.events WHERE kind = 'endpoint.disabled'")
             == 1
     });
-    let status = site.status(id);
-    assert_ne!(status, "completed");
+    site.wait_for(id, "failed");
     let second = site.enqueue("a", "{}", 5);
     // Whatever is decided about it, it is not sent.
     eventually("it was looked at", || site.status(second) != "running");
     assert_eq!(receiver.count(), 1);
+}
+
+/// One owner's webhook says nothing about those of others.
+#[test]
+fn an_endpoint_of_the_operator_stays_when_a_webhook_finds_nobody() {
+    let receiver = Receiver::start(|_| Reaction::status(410, "", ""));
+    let mut site = Site::start();
+    let _recurd = site.deliver_to(&receiver);
+    for count in 1..=2 {
+        let id = site.enqueue("a", "{}", 5);
+        site.wait_for(id, "failed");
+        assert_eq!(receiver.count(), count);
+    }
 }
 
 /// Far from the first pause of a failure, which is seconds.

@@ -63,7 +63,7 @@ fn what_a_request_has_asked_for_ends_with_it() {
     let mut watcher = site.cluster.session("app");
     let active = "pg_stat_activity WHERE usename = 'recurd' AND state = 'active'";
     site.session
-        .batch("BEGIN; LOCK TABLE recur.recurring_actions IN ACCESS EXCLUSIVE MODE");
+        .batch("BEGIN; LOCK TABLE recur_internal.definitions IN ACCESS EXCLUSIVE MODE");
     site.recurd
         .call("author", "GET", "/v1/recurring", "")
         .expect(503);
