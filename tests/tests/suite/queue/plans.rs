@@ -142,7 +142,9 @@ fn above_locks<'a>(plan: &'a Value, way: &[&'a Value]) -> Option<Vec<&'a Value>>
 /// The rows to lock come in order from the right index: of one owner and priority, and no further than the present. No
 /// more rows are locked than are taken.
 fn check_claim(statement: &str, plan: &Value) {
-    let way = above_locks(plan, &[]).unwrap_or_else(|| panic!("nothing is locked: {plan:#}"));
+    let mut way = above_locks(plan, &[]).unwrap_or_else(|| panic!("nothing is locked: {plan:#}"));
+    // It hands rows on as they come; some versions of the server leave it out.
+    way.retain(|node| text(node, "Node Type") != "Subquery Scan");
     // What was taken of several owners is sorted after the limit.
     let sorted = usize::from(text(way[0], "Node Type") == "Sort");
     assert!(
